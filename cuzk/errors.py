@@ -1,0 +1,89 @@
+"""Every error that cuzk reports, with its exit code.
+
+    CuzkError                        1  internal fault (a bug in cuzk)
+    ├── InputError                   2  bad scenario, key, witness or other input; carries file and position
+    │   ├── ScenarioError            2  YAML: all faults of a file at once, `file:line:col: path: message`
+    │   └── FormatError              2  binary file: section and byte offset
+    ├── OutOfMemoryError             3  predicted or real
+    ├── MeasuredDisagrees            4  measured is outside what was predicted
+    ├── HardwareMissing              5  no GPU, no driver, unsupported device
+    ├── ProofInvalid                 6  a proof or a witness that does not verify
+    └── Interrupted                130  Ctrl-C
+
+The command line prints `str(error)` on stderr and exits with `error.exit_code`; a traceback only with `--debug`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike, fspath
+
+
+class CuzkError(Exception):
+    """Root of the tree. Raised itself only for internal faults."""
+
+    exit_code = 1
+
+
+class InputError(CuzkError):
+    """The user's input is wrong. `str()` begins with the file (and position) where known."""
+
+    exit_code = 2
+
+
+class ScenarioError(InputError):
+    """One or more faults in a YAML document. `problems` are lines `file:line:col: path: message`."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class FormatError(InputError):
+    """A binary or JSON file that is not what it must be.
+
+    Printed as `file: section S (name) at byte N: message`; parts that are unknown are left out.
+    """
+
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        message: str,
+        *,
+        offset: int | None = None,
+        section: str | int | None = None,
+    ) -> None:
+        self.path, self.message, self.offset, self.section = fspath(path), message, offset, section
+        where = "" if section is None else f" section {section}"
+        where += "" if offset is None else f" at byte {offset}"
+        super().__init__(f"{self.path}:{where + ':' if where else ''} {message}")
+
+
+class OutOfMemoryError(CuzkError):
+    """Memory ran out (predicted or real)."""
+
+    exit_code = 3
+
+
+class MeasuredDisagrees(CuzkError):
+    """A measured figure lies outside its predicted band or gate."""
+
+    exit_code = 4
+
+
+class HardwareMissing(CuzkError):
+    """The machine lacks what was asked for (no GPU, no driver, too old a device)."""
+
+    exit_code = 5
+
+
+class ProofInvalid(CuzkError):
+    """A proof does not verify, or a witness does not satisfy its circuit."""
+
+    exit_code = 6
+
+
+class Interrupted(CuzkError):
+    """The user pressed Ctrl-C."""
+
+    exit_code = 130
