@@ -1,0 +1,346 @@
+"""The one object that decides all waiting and all accounting.
+
+Both interpreters call it: SimPy gives it time, threads give it parallelism, neither decides who goes next. It knows no clock,
+starts no thread and allocates nothing real; a caller with threads holds one mutex around each call.
+
+Invariants (each has a law test): levels never negative; every buffer freed once; units of a permit conserved;
+no waiter is served before one that its order puts first; a failed scope leaves no waiter asleep.
+
+A *claim* (`acquire`, `put`, `get`) returns at once: granted, or the actor is queued and is woken later by somebody else's call.
+Wake-ups are appended to `woken` as `(actor, value)`; the caller delivers and clears them. `value` is what the claim
+would have returned, `RETRY` (a barging lock is free: claim again) or `FAILED` (the scope of the waiter has failed).
+
+An *allocation* (`alloc`, `try_alloc`) never waits: it fits, or `OutOfMemory` names pool, request, level and holders.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from cuzk.errors import OutOfMemoryError
+
+RETRY = "retry"
+FAILED = "failed"
+Order = Literal["fifo", "by-proof", "random"]
+
+
+@dataclass(eq=False, slots=True)
+class Token:
+    """A set on its way through the pipeline: one partition of one proof (or the whole proof), with what it holds."""
+
+    proof: int
+    partition: int
+    circuit: str = ""
+    gpu: int = 0
+    failed: bool = False
+    buffers: dict[str, tuple[str, int, bool]] = field(default_factory=dict)
+    """name -> (pool, bytes, cached)"""
+    claims: list[tuple[str, int]] = field(default_factory=list)
+    """locks and permits in the order of acquisition: (name, units)"""
+
+    def __repr__(self) -> str:
+        return f"p{self.proof}.{self.partition}"
+
+
+class OutOfMemory(OutOfMemoryError):
+    """An allocation that does not fit. `holders`: (buffer, count, bytes), largest first."""
+
+    def __init__(self, pool: str, buffer: str, request_bytes: int, level_bytes: int, capacity_bytes: int,
+                 holders: list[tuple[str, int, int]], token: Token | None = None) -> None:  # fmt: skip
+        self.pool, self.buffer, self.request_bytes = pool, buffer, request_bytes
+        self.level_bytes, self.capacity_bytes, self.holders, self.token = level_bytes, capacity_bytes, holders, token
+        super().__init__(
+            f"{pool}: {buffer} needs {request_bytes / 2**30:.2f} GiB, "
+            f"{level_bytes / 2**30:.2f} of {capacity_bytes / 2**30:.2f} GiB in use"
+        )
+
+
+class Pool:
+    """A capacity in bytes. `live`: what the program holds; `cached`: freed, but kept by a caching allocator for itself."""
+
+    __slots__ = ("cached", "capacity", "held", "live", "name", "peak_held", "peak_live", "peak_reserved")
+
+    def __init__(self, name: str, capacity: int) -> None:
+        self.name, self.capacity = name, capacity
+        self.live = self.cached = self.peak_live = self.peak_reserved = 0
+        self.held: dict[str, list[int]] = {}
+        """buffer -> [count, bytes]"""
+        self.peak_held: dict[str, tuple[int, int]] = {}
+
+    @property
+    def reserved(self) -> int:
+        return self.live + self.cached
+
+    def fits(self, nbytes: int, cached: bool) -> bool:
+        grow = max(0, nbytes - self.cached) if cached else nbytes
+        return self.live + self.cached + grow <= self.capacity
+
+    def holders(self) -> list[tuple[str, int, int]]:
+        rows = [(name, count, size) for name, (count, size) in self.held.items() if count]
+        if self.cached:
+            rows.append(("allocator cache", 1, self.cached))
+        return sorted(rows, key=lambda row: (-row[2], row[0]))
+
+
+class _Claimable:
+    """A lock (one unit) or a permit (many)."""
+
+    __slots__ = ("barging", "free", "name", "order", "units", "waiters")
+
+    def __init__(self, name: str, units: int, order: Order, barging: bool) -> None:
+        self.name, self.units, self.free, self.order, self.barging = name, units, units, order, barging
+        self.waiters: deque[tuple[Any, Token, int]] = deque()
+
+
+class _Channel:
+    __slots__ = ("capacity", "getters", "items", "name", "putters")
+
+    def __init__(self, name: str, capacity: int | None) -> None:
+        self.name, self.capacity = name, capacity
+        self.items: deque[Token] = deque()
+        self.getters: deque[tuple[Any, int]] = deque()
+        self.putters: deque[tuple[Any, Token]] = deque()
+
+
+class Arbiter:
+    """Pools, locks, permits and channels of one run, by instance name (`gpu_mutex:0`, `vram:1`, `ram`)."""
+
+    def __init__(self, pools: dict[str, int], locks: dict[str, bool], permits: dict[str, tuple[int, Order]],
+                 channels: dict[str, int | None], parents: dict[str, str] | None = None, seed: int = 0) -> None:  # fmt: skip
+        """`pools`: bytes; `locks`: barging or not; `permits`: (units, order); `channels`: capacity (None: unbounded);
+        `parents`: a pool that is part of another (`pinned` → `ram`): charged to both."""
+        self.pools = {name: Pool(name, capacity) for name, capacity in pools.items()}
+        self._parent = dict(parents or {})
+        self._claims = {name: _Claimable(name, 1, "fifo", barging) for name, barging in locks.items()}
+        self._claims |= {name: _Claimable(name, units, order, False) for name, (units, order) in permits.items()}
+        self._channels = {name: _Channel(name, capacity) for name, capacity in channels.items()}
+        self._random = random.Random(seed)
+        self._stopped: str | None = None
+        self._failed_devices: set[int] = set()
+        self.failed_proofs: dict[int, str] = {}
+        self.woken: list[tuple[Any, Any]] = []
+
+    # ------------------------------------------------------------------ claims
+
+    def acquire(self, actor: Hashable, token: Token, name: str, n: int = 1) -> bool | str:
+        """Claim `n` units: True, False (queued) or FAILED. Raises ValueError if more is asked than exists."""
+        claim = self._claims[name]
+        if self.is_failed(token):
+            self._serve(claim)  # it may have been woken to retry: the next waiter must not sleep on
+            return FAILED
+        if n > claim.units:
+            raise ValueError(f"{name}: {n} units asked, {claim.units} exist")
+        if claim.free >= n and (claim.barging or not claim.waiters):
+            claim.free -= n
+            token.claims.append((name, n))
+            return True
+        claim.waiters.append((actor, token, n))
+        return False
+
+    def release(self, token: Token, name: str) -> None:
+        """Give back what `token` claimed of `name`. Raises KeyError if it holds none."""
+        for index in range(len(token.claims) - 1, -1, -1):
+            if token.claims[index][0] == name:
+                _, n = token.claims.pop(index)
+                break
+        else:
+            raise KeyError(f"{token} releases {name}, which it does not hold")
+        claim = self._claims[name]
+        claim.free += n
+        self._serve(claim)
+
+    def _serve(self, claim: _Claimable) -> None:
+        while claim.waiters:
+            index = self._next(claim)
+            actor, token, n = claim.waiters[index]
+            if n > claim.free:
+                return
+            del claim.waiters[index]
+            if claim.barging:
+                self.woken.append((actor, RETRY))
+                return
+            claim.free -= n
+            token.claims.append((claim.name, n))
+            self.woken.append((actor, True))
+
+    def _next(self, claim: _Claimable) -> int:
+        if claim.order == "fifo":
+            return 0
+        if claim.order == "random":
+            return self._random.randrange(len(claim.waiters))
+        return min(range(len(claim.waiters)), key=lambda i: (claim.waiters[i][1].proof, claim.waiters[i][1].partition))
+
+    def put(self, actor: Hashable, token: Token, name: str) -> bool | str:
+        """Hand `token` over to a channel: True, False (queued while it is full) or FAILED."""
+        if self.is_failed(token):
+            return FAILED
+        channel = self._channels[name]
+        if channel.getters:
+            getter, gpu = channel.getters.popleft()
+            token.gpu = gpu
+            self.woken.append((getter, token))
+            return True
+        if channel.capacity is None or len(channel.items) < channel.capacity:
+            channel.items.append(token)
+            return True
+        channel.putters.append((actor, token))
+        return False
+
+    def get(self, actor: Hashable, name: str, gpu: int = 0) -> Token | str | None:
+        """The next set of a channel (bound to device `gpu` from now on), None (queued) or FAILED."""
+        if self._stopped is not None or gpu in self._failed_devices:
+            return FAILED
+        channel = self._channels[name]
+        if channel.items:
+            token = channel.items.popleft()
+            token.gpu = gpu
+            self._refill(channel)
+            return token
+        channel.getters.append((actor, gpu))
+        return None
+
+    def _refill(self, channel: _Channel) -> None:
+        while channel.putters and (channel.capacity is None or len(channel.items) < channel.capacity):
+            actor, token = channel.putters.popleft()
+            channel.items.append(token)
+            self.woken.append((actor, True))
+
+    # ------------------------------------------------------------- allocations
+
+    def alloc(self, token: Token, buffer: str, pool: str, nbytes: int, cached: bool = False) -> None:
+        """Account for a buffer of `token`. Raises OutOfMemory; then nothing has changed."""
+        if buffer in token.buffers:
+            raise ValueError(f"{token} allocates {buffer} twice")
+        full = self._first_full(pool, nbytes, cached)
+        if full is not None:
+            raise OutOfMemory(full.name, buffer, nbytes, full.reserved, full.capacity, full.holders(), token)
+        token.buffers[buffer] = (pool, nbytes, cached)
+        name: str | None = pool
+        while name is not None:
+            self._grow(self.pools[name], buffer, nbytes, cached)
+            name = self._parent.get(name)
+
+    def try_alloc(self, token: Token, wants: Iterable[tuple[str, str, int, bool]], guard: int = 0) -> bool:
+        """All of `wants` (buffer, pool, bytes, cached), if `guard` bytes stay free in each pool; else nothing."""
+        wants = list(wants)
+        need: dict[str, int] = {}
+        for _, pool, nbytes, cached in wants:
+            have = self.pools[pool].cached if cached and pool not in need else 0
+            need[pool] = need.get(pool, 0) + max(0, nbytes - have)
+        if any(self._first_full(pool, nbytes + guard, False) is not None for pool, nbytes in need.items()):
+            return False
+        for buffer, pool, nbytes, cached in wants:
+            self.alloc(token, buffer, pool, nbytes, cached)
+        return True
+
+    def free(self, token: Token, buffer: str) -> None:
+        """Raises KeyError if `token` does not hold `buffer`."""
+        if buffer not in token.buffers:
+            raise KeyError(f"{token} frees {buffer}, which it does not hold")
+        pool, nbytes, cached = token.buffers.pop(buffer)
+        name: str | None = pool
+        while name is not None:
+            target = self.pools[name]
+            target.live -= nbytes
+            if cached:
+                target.cached += nbytes
+            row = target.held[buffer]
+            row[0] -= 1
+            row[1] -= nbytes
+            name = self._parent.get(name)
+
+    def trim(self, pool: str) -> int:
+        """Give the cache of a pool back; returns its bytes."""
+        given = self.pools[pool].cached
+        self.pools[pool].cached = 0
+        return given
+
+    def _first_full(self, pool: str, nbytes: int, cached: bool) -> Pool | None:
+        name: str | None = pool
+        while name is not None:
+            if not self.pools[name].fits(nbytes, cached):
+                return self.pools[name]
+            name = self._parent.get(name)
+        return None
+
+    def _grow(self, pool: Pool, buffer: str, nbytes: int, cached: bool) -> None:
+        if cached:
+            pool.cached -= min(pool.cached, nbytes)
+        pool.live += nbytes
+        row = pool.held.setdefault(buffer, [0, 0])
+        row[0] += 1
+        row[1] += nbytes
+        if pool.live > pool.peak_live:
+            pool.peak_live = pool.live
+            pool.peak_held = {name: (count, size) for name, (count, size) in pool.held.items() if count}
+        if pool.live + pool.cached > pool.peak_reserved:
+            pool.peak_reserved = pool.live + pool.cached
+
+    # ----------------------------------------------------------------- failure
+
+    def fail(self, scope: Literal["proof", "device", "run"], which: int = 0, reason: str = "") -> list[Token]:
+        """A proof, a device or the whole run has failed.
+
+        Every waiter concerned is woken with FAILED; sets of it that lay in a channel are returned, for the caller to unwind.
+        Whatever is still running learns of it at its next claim.
+        """
+        if scope == "proof":
+            self.failed_proofs.setdefault(which, reason)
+            concerned = lambda token: token.proof == which  # noqa: E731
+        elif scope == "device":
+            self._failed_devices.add(which)
+            concerned = lambda token: False  # noqa: E731
+        else:
+            self._stopped = reason or "stopped"
+            concerned = lambda token: True  # noqa: E731
+        for claim in self._claims.values():
+            gone = [(actor, token) for actor, token, _ in claim.waiters if concerned(token) or self._on_dead(token, claim)]
+            claim.waiters = deque(w for w in claim.waiters if not (concerned(w[1]) or self._on_dead(w[1], claim)))
+            self._wake_failed(gone)
+            self._serve(claim)
+        dropped: list[Token] = []
+        for channel in self._channels.values():
+            dropped += [token for token in channel.items if concerned(token)]
+            channel.items = deque(token for token in channel.items if not concerned(token))
+            gone = [(actor, token) for actor, token in channel.putters if concerned(token)]
+            channel.putters = deque(p for p in channel.putters if not concerned(p[1]))
+            self._wake_failed(gone)
+            dead = [g for g in channel.getters if scope == "run" or g[1] in self._failed_devices]
+            channel.getters = deque(g for g in channel.getters if g not in dead)
+            self.woken += [(actor, FAILED) for actor, _ in dead]
+            self._refill(channel)
+        for token in dropped:
+            token.failed = True
+        return dropped
+
+    def _on_dead(self, token: Token, claim: _Claimable) -> bool:
+        return bool(self._failed_devices) and claim.name.rpartition(":")[2] in {str(d) for d in self._failed_devices}
+
+    def _wake_failed(self, gone: list[tuple[Any, Token]]) -> None:
+        for actor, token in gone:
+            token.failed = True
+            self.woken.append((actor, FAILED))
+
+    def is_failed(self, token: Token) -> bool:
+        """True once the proof of `token`, its device or the run has failed."""
+        if not token.failed:
+            token.failed = self._stopped is not None or token.proof in self.failed_proofs
+        return token.failed
+
+    def unwind(self, token: Token) -> list[str]:
+        """Give back all that a failed set holds, in reverse order: buffers, then locks and permits. Returns their names.
+
+        The caller has synchronised the set's streams first.
+        """
+        token.failed = True
+        given = list(reversed(token.buffers))
+        for buffer in given:
+            self.free(token, buffer)
+        for name, _ in reversed(list(token.claims)):
+            self.release(token, name)
+            given.append(name)
+        return given
