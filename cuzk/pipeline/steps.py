@@ -240,10 +240,10 @@ class PermitSpec(BaseModel):
 
 
 class ChannelSpec(BaseModel):
-    """A bounded queue of sets."""
+    """A queue of sets: `capacity` of them, or unbounded."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    capacity: Annotated[int, Field(ge=1)] | None = None
+    capacity: Formula | None = None
 
 
 class Worker(BaseModel):
@@ -257,7 +257,7 @@ class Worker(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     start: Literal["partition", "proof", "pool", "spawned"]
     per: Literal["gpu", "host"] = "host"
-    count: Annotated[int, Field(ge=1)] = 1
+    count: Formula = Formula("1")
     limit: Annotated[int, Field(ge=1)] | None = None
     steps: tuple[Step, ...]
 

@@ -1,0 +1,115 @@
+"""Numbers for a pipeline on a machine: what `compile(scenario)` returns and both interpreters start from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from cuzk.errors import ScenarioError
+from cuzk.model.circuit import Circuit
+from cuzk.model.policy import Policy
+from cuzk.model.scenario import Scenario
+from cuzk.pipeline.arbiter import Arbiter
+from cuzk.pipeline.presets import PHASES, preset_policy, reference
+from cuzk.pipeline.steps import BufferSpec, Pipeline
+
+GPU = "$gpu"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A pipeline bound to a scenario: every formula can be evaluated, every `$gpu` named."""
+
+    scenario: Scenario
+    pipeline: Pipeline
+    policy: Policy
+
+    @cached_property
+    def gpus(self) -> int:
+        return len(self.scenario.machine.gpus)
+
+    @cached_property
+    def circuits(self) -> dict[str, Circuit]:
+        """The circuits of the workload by name."""
+        return {circuit.name: circuit for circuit in self.scenario.circuits()}
+
+    @cached_property
+    def pools(self) -> dict[str, int]:
+        """Capacity of each pool in bytes: what others hold or the system reserves is not part of it."""
+        machine = self.scenario.machine
+        ram = machine.usable_ram
+        return {"ram": ram, "pinned": ram} | {f"vram:{i}": gpu.vram - gpu.reserved for i, gpu in enumerate(machine.gpus)}
+
+    def names(self, circuit: Circuit, gpu: int = 0) -> dict[str, float]:
+        """What formulas may refer to: the circuit's counts, the policy's numbers, the machine's."""
+        machine, policy = self.scenario.machine, self.policy
+        names = dict(circuit.names())
+        whole = any(worker.start == "proof" for worker in self.pipeline.workers.values())
+        names |= {"circuits": circuit.partitions if whole else 1, "ram": machine.usable_ram, "cores": machine.cores}
+        names |= policy.numbers()
+        if machine.gpus:
+            names |= {"gpu_context": machine.gpus[gpu].context, "sms": machine.gpus[gpu].sms, "vram": machine.gpus[gpu].vram}
+        return names
+
+    def size(self, buffer: str, circuit: Circuit, gpu: int = 0) -> int:
+        """Bytes of one instance of `buffer`."""
+        return int(self.pipeline.buffers[buffer].size(self.names(circuit, gpu)))
+
+    def residents(self) -> list[tuple[str, str, int]]:
+        """(buffer, pool, bytes) of all that is there before the start: keys, matrices, contexts."""
+        rows: list[tuple[str, str, int]] = []
+        for name, spec in self.pipeline.buffers.items():
+            if spec.scope != "run":
+                continue
+            for pool, gpu in self._pools_of(spec):
+                sizes = [(c.name, int(spec.size(self.names(c, gpu)))) for c in self.circuits.values()]
+                of_circuit = len(sizes) > 1 and bool(spec.size.names & set(self.scenario.circuit.names()))
+                rows += [(f"{name} {c}", pool, n) for c, n in sizes] if of_circuit else [(name, pool, sizes[0][1])]
+        return [row for row in rows if row[2] > 0]
+
+    def _pools_of(self, spec: BufferSpec) -> list[tuple[str, int]]:
+        if GPU not in spec.pool:
+            return [(spec.pool, 0)]
+        return [(spec.pool.replace(GPU, str(gpu)), gpu) for gpu in range(self.gpus)]
+
+    def arbiter(self) -> Arbiter:
+        """A fresh arbiter with this plan's pools, locks, permits and channels; residents not yet allocated."""
+        names = self.names(self.scenario.circuit)
+        locks: dict[str, bool] = {}
+        for name, lock in self.pipeline.locks.items():
+            instances = [f"{name}:{gpu}" for gpu in range(self.gpus)] if lock.per == "gpu" else [name]
+            locks |= dict.fromkeys(instances, lock.order == "barging")
+        return Arbiter(
+            pools=self.pools,
+            locks=locks,
+            permits={name: (int(permit.count(names)), permit.order) for name, permit in self.pipeline.permits.items()},
+            channels={
+                name: None if channel.capacity is None else int(channel.capacity(names))
+                for name, channel in self.pipeline.channels.items()
+            },
+            parents={"pinned": "ram"},
+            seed=self.scenario.seed,
+        )
+
+    def claim_instance(self, name: str, gpu: int) -> str:
+        """The arbiter's name of a lock or permit for an actor bound to `gpu`."""
+        lock = self.pipeline.locks.get(name)
+        return f"{name}:{gpu}" if lock is not None and lock.per == "gpu" else name
+
+    def worker_count(self, worker: str) -> int:
+        """Instances of a pool worker per GPU or host."""
+        return int(self.pipeline.workers[worker].count(self.names(self.scenario.circuit)))
+
+
+def compile(scenario: Scenario) -> Plan:
+    """The pipeline of a scenario: a preset built from its policy, or the steps that the file itself gives.
+
+    Raises ScenarioError for a preset that does not exist.
+    """
+    given = scenario.pipeline
+    if isinstance(given, Pipeline):
+        return Plan(scenario, given, preset_policy("phase12", scenario.policy))
+    if given not in PHASES:
+        raise ScenarioError([f"{scenario.where('pipeline')}: pipeline: no preset {given!r}; there are {', '.join(PHASES)}"])
+    policy = preset_policy(given, scenario.policy)
+    return Plan(scenario, reference(given, policy), policy)

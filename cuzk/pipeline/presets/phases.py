@@ -1,0 +1,36 @@
+"""The phases of the reference system, as values of the policy options. What a scenario leaves open takes these."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cuzk.model.policy import Policy
+
+_COMMON: dict[str, Any] = {
+    "gt": 192, "prestage_guard": 512 << 20, "unpin": "after-unlock", "gpu_locks": "one", "admission": "permits",
+    "order": "fifo", "srs": "pinned", "pce": "pageable", "b_g2_msm": "cpu", "lock_order": "fifo", "quotient": "bellman",
+    "matrices": "csr", "witness": "field", "matvec": "cpu", "prove_api": "monolithic", "dealloc": "async",
+    "permit_returns": "after-synthesis", "channel_capacity": 1, "free_abc": "after-finish",
+}  # fmt: skip
+_WHOLE = {"pw": 1, "gw": 1, "prestage": "off", "free_d_bc": "before-unlock", "msm_sync": "each-batch"}
+_BLOCKING = {"prestage": "off", "free_d_bc": "before-unlock", "msm_sync": "each-batch"}
+_PRESTAGED = {"prestage": "inside-mutex", "free_d_bc": "after-ntt", "msm_sync": "deferred"}
+_PHASE11 = {**_PRESTAGED, "pw": 10, "gw": 2, "gt": 32, "dealloc": "async-serialised"}
+
+PHASES: dict[str, dict[str, Any]] = {
+    "phase2": {**_COMMON, **_WHOLE},
+    "phase7": {**_COMMON, **_BLOCKING, "pw": 20, "gw": 1},
+    "phase8": {**_COMMON, **_BLOCKING, "pw": 10, "gw": 2},
+    "phase9": {**_COMMON, **_PRESTAGED, "pw": 10, "gw": 2},
+    "phase10": {**_COMMON, **_PRESTAGED, "pw": 10, "gw": 3, "gpu_locks": "compute+memory"},
+    "phase11": {**_COMMON, **_PHASE11},
+    "phase12": {**_COMMON, **_PHASE11, "prove_api": "split", "permit_returns": "after-send",
+                "channel_capacity": "pw", "free_abc": "after-start"},
+    "phase12-prefix": {**_COMMON, **_PHASE11, "prove_api": "split"},
+}  # fmt: skip
+
+
+def preset_policy(phase: str, policy: Policy) -> Policy:
+    """`policy` with every open option filled from the phase's preset. Raises KeyError for an unknown phase."""
+    given = {name: value for name, value in policy.model_dump().items() if value is not None}
+    return Policy.model_validate({**PHASES[phase], **given})

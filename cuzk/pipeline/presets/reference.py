@@ -1,0 +1,232 @@
+"""The reference system's pipeline (cuzk daemon, SUPRASEAL_C2) as steps, from a fully resolved policy.
+
+Each order-sensitive option of the policy moves, adds or removes lines here and nowhere else. Sources: the phases and buffers
+of the reference system as described in docs/pipeline.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cuzk.model.policy import Policy
+from cuzk.pipeline.steps import Pipeline
+
+Steps = list[dict[str, Any]]
+ABC = ["a", "b", "c"]
+
+
+def reference(name: str, policy: Policy) -> Pipeline:
+    """The workers, buffers, locks, permits and channels of one phase under `policy` (no option may be open)."""
+    whole = name == "phase2"
+    vectors = ABC[:2] if policy.quotient == "c-free" else ABC
+    workers: dict[str, Any] = {
+        "synthesis": {"start": "proof" if whole else "partition", "steps": _synthesis(policy, vectors, whole)},
+        "gpu": {"start": "pool", "per": "gpu", "count": "gw", "steps": _gpu_worker(name, policy, vectors)},
+        "prep": {"start": "spawned", "steps": _prep(policy)},
+    }
+    if policy.b_g2_msm == "cpu":
+        workers["b_g2"] = {"start": "spawned", "steps": _b_g2()}
+    if policy.prove_api == "split":
+        workers["finaliser"] = {"start": "spawned", "steps": _finish(policy, vectors)}
+    if policy.dealloc != "inline":
+        for path in ("native", "host"):
+            workers[f"dealloc_{path}"] = {"start": "spawned", "steps": _dealloc(path, policy, vectors)}
+    return Pipeline.model_validate({
+        "name": name,
+        "buffers": _buffers(policy, vectors, whole),
+        "locks": _locks(policy),
+        "permits": _permits(policy),
+        "channels": {"synthesized": {"capacity": "pw" if policy.channel_capacity == "pw" else str(policy.channel_capacity)}},
+        "workers": workers,
+    })  # fmt: skip
+
+
+def _buffers(policy: Policy, vectors: list[str], whole: bool) -> dict[str, Any]:
+    device = "vram:$gpu"
+    srs_pool = {"vram": device, "pinned": "pinned", "pageable": "ram", "mmap": "ram"}[str(policy.srs)]
+    pce_pool = device if policy.pce == "vram" else "ram"
+    d_bc = "32*domain" if policy.quotient == "c-free" else "64*domain"
+    buffers: dict[str, Any] = {
+        "srs": {"pool": srs_pool, "size": "srs", "scope": "run"},
+        "context": {"pool": device, "size": "gpu_context", "scope": "run"},
+        "aux": {"pool": "ram", "size": "circuits * (aux_bits if witness_bits else 32*aux)", "touched_by": "witness"},
+        "bitmaps": {"pool": "ram", "size": "circuits * 4 * (domain // 8)"},
+        "tails": {"pool": "ram", "size": "circuits * (128*tail_l + 128*tail_a + 320*tail_b)"},
+        "d_a": {"pool": device, "size": "32*domain"},
+        "d_bc": {"pool": device, "size": d_bc},
+        "buckets": {"pool": device, "size": "192*15*2**17 // 2"},
+        "msm_h_temps": {"pool": device, "size": "12.8*domain"},
+        "batch_add_temps": {"pool": device, "size": "8*domain"},
+        "tail_temps": {"pool": device, "size": "9.6*domain"},
+    }
+    if not whole:
+        buffers["pce"] = {"pool": pce_pool, "size": "pce_template if matrices_template else pce", "scope": "run"}
+        buffers["witness_copy"] = {"pool": "ram", "size": "circuits * 32*aux"}
+    if policy.matvec == "cpu":
+        for vector in vectors:
+            size = {"pool": "ram", "size": "circuits * 32*constraints", "touched_by": "synthesis" if whole else "matvec"}
+            buffers[vector] = size
+    if policy.b_g2_msm == "cpu":
+        buffers["b_g2_buckets"] = {"pool": "ram", "size": "6e6 * gt"}
+    else:
+        buffers["b_g2_temps"] = {"pool": device, "size": "9.6*domain"}
+    return buffers
+
+
+def _locks(policy: Policy) -> dict[str, Any]:
+    names = ["memory_mutex", "compute_mutex"] if policy.gpu_locks == "compute+memory" else ["gpu_mutex"]
+    locks: dict[str, Any] = {name: {"per": "gpu", "order": policy.lock_order} for name in names}
+    if policy.dealloc == "async-serialised":
+        locks |= {f"dealloc_{path}_mutex": {"per": "host"} for path in ("native", "host")}
+    return locks
+
+
+def _permits(policy: Policy) -> dict[str, Any]:
+    permits: dict[str, Any] = {"synthesis": {"count": "pw", "order": policy.order}}
+    if policy.admission == "byte-budget":
+        permits["byte_budget"] = {"count": "ram - budget_margin - srs - pce", "order": policy.order}
+    if policy.admission == "queue-target":
+        permits["queue_target"] = {"count": "queue_target", "order": policy.order}
+    return permits
+
+
+def _synthesis(policy: Policy, vectors: list[str], whole: bool) -> Steps:
+    budget: Steps = []
+    if policy.admission == "byte-budget":
+        budget = [{"acquire": "byte_budget", "n": "budget_partition"}]
+    if policy.admission == "queue-target":
+        budget = [{"acquire": "queue_target"}]
+    steps: Steps = [*budget, {"acquire": "synthesis"}, {"alloc": ["aux"]}]
+    on_cpu = policy.matvec == "cpu"
+    if whole:
+        steps += [{"alloc": vectors}, {"run": "synthesis"}]
+    else:
+        steps += [{"run": "witness"}]
+        if on_cpu:
+            steps += [{"alloc": ["witness_copy", *vectors]}, {"run": "matvec"}, {"free": ["witness_copy"]}]
+    give_back: Steps = [{"release": "synthesis"}]
+    send: Steps = [{"put": "synthesized"}]
+    if policy.permit_returns == "after-synthesis":
+        return steps + give_back + send
+    # a set that was put belongs to the channel: what it claimed is released on its behalf
+    return steps + send + (give_back if policy.permit_returns == "after-send" else [])
+
+
+def _gpu_worker(name: str, policy: Policy, vectors: list[str]) -> Steps:
+    whole_call = name in ("phase2", "phase7")
+    two_locks = policy.gpu_locks == "compute+memory"
+    kernels_lock = "compute_mutex" if two_locks else "gpu_mutex"
+    pins = policy.prestage != "off"
+    take: Steps = [{"get": "synthesized"}]
+    if policy.permit_returns == "after-pickup":
+        take.append({"release": "synthesis"})
+    if policy.admission == "queue-target":
+        take.append({"release": "queue_target"})
+    pin: Steps = [{"run": "pin_pages"}] if pins else []
+    prep: Steps = [{"spawn": "prep", "as": "prep"}]
+    lock: Steps = [{"acquire": kernels_lock}]
+    if policy.permit_returns == "after-gpu-start":
+        lock.append({"release": "synthesis"})
+    stage = _prestage(policy, vectors)
+    if two_locks:
+        before = [{"acquire": "memory_mutex"}, *stage, {"release": "memory_mutex"}, *lock]
+    elif policy.prestage == "before-mutex":
+        before = [*stage, *lock]
+    else:
+        before = [*lock, *stage]
+    unlock: Steps = [{"release": kernels_lock}]
+    unpin: Steps = [{"run": "unpin_pages"}] if pins else []
+    after_unlock = unlock + unpin if policy.unpin == "after-unlock" else unpin + unlock
+    free_d_bc: Steps = [{"run": "device_free"}, {"free": ["d_bc"]}]
+    if policy.free_d_bc == "after-unlock":
+        after_unlock = after_unlock + free_d_bc
+    kernels = _kernels(policy, free_d_bc)
+    finish: Steps = _finish(policy, vectors)
+    if policy.prove_api == "split":
+        early: Steps = [{"free": vectors}] if policy.free_abc == "after-start" and policy.matvec == "cpu" else []
+        finish = [*early, {"spawn": "finaliser", "moves": True}]
+    if whole_call:
+        return [*take, *pin, *lock, *prep, *stage, *kernels, *finish[:-_tail(finish)], *after_unlock, *finish[-_tail(finish):]]
+    return [*take, *pin, *prep, *before, *kernels, *after_unlock, *finish]
+
+
+def _tail(finish: Steps) -> int:
+    """How many lines of `finish` (completion and deallocation) stay outside a lock around the whole call."""
+    return len(finish) - next(i for i, step in enumerate(finish) if "complete" in step)
+
+
+def _prestage(policy: Policy, vectors: list[str]) -> Steps:
+    """Device buffers and uploads. The slow arm allocates the same buffers and uploads pageable memory, blocking."""
+    parts = [("d_a", ["a"], "a_uploaded"), ("d_bc", vectors[1:], "bc_uploaded")]
+    if policy.matvec == "gpu":
+        parts = [("d_a", ["aux"], "a_uploaded")]
+    slow: Steps = [{"alloc": ["d_a", "d_bc"]}]
+    slow += [{"copy": device, "from": hosts, "cost": "upload_pageable"} for device, hosts, _ in parts]
+    if policy.prestage == "off":
+        return slow
+    fast: Steps = [{"run": "prestage_setup"}]
+    for device, hosts, event in parts:
+        fast += [{"copy": device, "from": hosts, "on": "copy"}, {"record": event, "on": "copy"}]
+    guard = f"{policy.prestage_guard or 0}B"
+    return [
+        {"trim": "vram:$gpu"},
+        {"try_alloc": ["d_a", "d_bc"], "guard": guard, "then": fast, "else": slow},
+        *[{"stream_wait": event, "on": "compute"} for _, _, event in parts],
+    ]
+
+
+def _kernels(policy: Policy, free_d_bc: Steps) -> Steps:
+    msm_h: dict[str, Any] = {"run": "msm_h", "on": "compute"}
+    if policy.msm_sync == "each-batch":
+        msm_h["cost"] = "msm_h_each_batch"
+    steps: Steps = [{"run": "matvec", "on": "compute", "cost": "matvec_gpu"}] if policy.matvec == "gpu" else []
+    steps += [{"run": "ntt_h", "on": "compute"}, {"record": "ntt_done", "on": "compute"}, {"wait": "ntt_done"}]
+    if policy.free_d_bc == "after-ntt":
+        steps += free_d_bc
+    steps += [
+        {"alloc": ["buckets", "msm_h_temps"]},
+        msm_h, {"record": "msm_h_done", "on": "compute"}, {"wait": "msm_h_done"},
+        {"free": ["msm_h_temps"]},
+        {"join": "prep"},
+        {"alloc": ["batch_add_temps"]}, {"run": "batch_add"}, {"free": ["batch_add_temps"]},
+        {"alloc": ["tail_temps"]}, {"run": "tail_msm"}, {"free": ["tail_temps"]},
+    ]  # fmt: skip
+    if policy.b_g2_msm == "gpu":
+        steps += [{"alloc": ["b_g2_temps"]}, {"run": "b_g2_msm", "cost": "b_g2_msm_gpu"}, {"free": ["b_g2_temps"]}]
+    steps += [{"run": "gpu_overhead"}, {"free": ["buckets", "d_a"]}]
+    if policy.free_d_bc == "before-unlock":
+        steps += free_d_bc
+    return steps
+
+
+def _prep(policy: Policy) -> Steps:
+    steps: Steps = [{"alloc": ["bitmaps", "tails"]}, {"run": "prep_msm"}]
+    return [*steps, {"spawn": "b_g2", "as": "b_g2"}] if policy.b_g2_msm == "cpu" else steps
+
+
+def _b_g2() -> Steps:
+    return [{"alloc": ["b_g2_buckets"]}, {"run": "b_g2_msm"}, {"free": ["b_g2_buckets"]}]
+
+
+def _finish(policy: Policy, vectors: list[str]) -> Steps:
+    steps: Steps = [{"join": "b_g2"}] if policy.b_g2_msm == "cpu" else []
+    steps += [{"run": "epilogue"}, {"complete": "partition"}]
+    for path in ("native", "host"):
+        if policy.dealloc == "inline":
+            steps += _dealloc(path, policy, vectors)
+        else:
+            steps.append({"spawn": f"dealloc_{path}", "moves": True})
+    return steps
+
+
+def _dealloc(path: str, policy: Policy, vectors: list[str]) -> Steps:
+    mine = ["bitmaps", "tails"] if path == "native" else ["aux"]
+    freed_early = policy.prove_api == "split" and policy.free_abc == "after-start"
+    if path == "host" and policy.matvec == "cpu" and not freed_early:
+        mine += vectors
+    steps: Steps = [{"run": f"dealloc_{path}"}, {"free": mine}]
+    if path == "host" and policy.admission == "byte-budget":
+        steps.append({"release": "byte_budget"})
+    if policy.dealloc == "async-serialised":
+        return [{"acquire": f"dealloc_{path}_mutex"}, *steps, {"release": f"dealloc_{path}_mutex"}]
+    return steps
