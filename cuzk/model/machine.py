@@ -1,0 +1,109 @@
+"""Machine: RAM and the limits under it, CPU cores, DRAM bandwidth, GPUs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from cuzk.model.base import AsTuple, Model, Name, Provenance
+from cuzk.model.units import Bytes, Rate, fmt_gib
+
+Small = Annotated[int, Field(strict=True, ge=1, le=4096)]
+
+
+class Gpu(Model):
+    """One device. In a file `count: 3` stands for three equal ones; `Machine.gpus` holds them expanded."""
+
+    name: Name
+    vram: Bytes
+    reserved: Bytes = 0
+    """Held by others and by the driver before the prover starts."""
+    context: Bytes = 0
+    """What one process's CUDA context takes."""
+    sms: Small
+    pcie_h2d: Rate
+    """Host to device from pinned memory, one direction."""
+    pcie_d2h: Rate
+    pcie_h2d_pageable: Rate | None = None
+    """Host to device from pageable memory, staged by one thread; None: not known."""
+    memory_bandwidth: Rate | None = None
+    count: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
+
+    @field_validator("vram")
+    @classmethod
+    def _some(cls, value: int) -> int:
+        if value == 0:
+            raise ValueError("a GPU with no memory")
+        return value
+
+    @field_validator("reserved", "context")
+    @classmethod
+    def _fits(cls, value: int, info: ValidationInfo) -> int:
+        vram = info.data.get("vram")
+        if vram is not None and value + info.data.get("reserved", 0) * (info.field_name == "context") >= vram:
+            raise ValueError(f"nothing is left of {fmt_gib(vram)} VRAM: {info.field_name} is {fmt_gib(value)}")
+        return value
+
+    @property
+    def usable_vram_bytes(self) -> int:
+        """What the pool `vram:N` can hold, the context already taken off."""
+        return self.vram - self.reserved - self.context
+
+
+class Machine(Model):
+    name: Name
+    ram: Bytes
+    reserved: Bytes = 0
+    """RAM that the system keeps: verdicts use the difference."""
+    cgroup_limit: Bytes | None = None
+    """Limit of the container or service, if it is below the RAM."""
+    cores: Small
+    """Physical cores."""
+    smt: Annotated[int, Field(strict=True, ge=1, le=8)] = 1
+    """Hardware threads a core."""
+    dram_bandwidth: Rate | None = None
+    gpus: Annotated[tuple[Gpu, ...], AsTuple] = ()
+    provenance: Provenance
+
+    @field_validator("reserved")
+    @classmethod
+    def _below_ram(cls, value: int, info: ValidationInfo) -> int:
+        ram = info.data.get("ram")
+        if ram is not None and value >= ram:
+            raise ValueError(f"nothing is left: {fmt_gib(value)} reserved of {fmt_gib(ram)} RAM")
+        return value
+
+    @field_validator("ram", "cgroup_limit")
+    @classmethod
+    def _some(cls, value: int | None) -> int | None:
+        if value == 0:
+            raise ValueError("must be above zero")
+        return value
+
+    @field_validator("gpus")
+    @classmethod
+    def _expand(cls, gpus: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
+        return tuple(gpu.model_copy(update={"count": 1}) for gpu in gpus for _ in range(gpu.count))
+
+    @property
+    def threads(self) -> int:
+        return self.cores * self.smt
+
+    @property
+    def ram_limit_bytes(self) -> int:
+        """What resident memory may reach: min(ram - reserved, cgroup limit)."""
+        free = self.ram - self.reserved
+        return free if self.cgroup_limit is None else min(free, self.cgroup_limit)
+
+    def names(self) -> dict[str, float]:
+        """Figures that formulas may use."""
+        gpu = self.gpus[0] if self.gpus else None
+        return {
+            "ram": self.ram,
+            "cores": self.cores,
+            "threads": self.threads,
+            "gpus": len(self.gpus),
+            "sms": gpu.sms if gpu else 0,
+            "vram": gpu.vram if gpu else 0,
+        }
