@@ -53,6 +53,8 @@ class Circuit(Model):
     """Size of the proving key where it is measured; None: from the counts."""
     pce: Bytes | None = None
     """Size of the matrices in memory where it is measured; None: CSR from the counts."""
+    pce_template: Bytes | None = None
+    """Size of the matrices as one repeated template; None: there is none, and `pce` stands for it."""
     provenance: Provenance
 
     @field_validator("density_a_aux", "density_b_aux")
@@ -145,9 +147,12 @@ class Circuit(Model):
             "domain": self.domain, "log2_domain": self.log2_domain,
             "h": self.h, "l": self.l, "a": self.a, "b_g1": self.b_g1, "b_g2": self.b_g2,
             "tail_l": tail * self.l, "tail_a": tail * self.a, "tail_b": tail * self.b_g1,
-            "srs_bytes": self.srs_bytes, "pce_bytes": self.pce_bytes, "proof_bytes": self.proof_bytes,
+            "srs": self.srs_bytes, "pce": self.pce_bytes, "proof_bytes": self.proof_bytes,
+            "pce_template": self.pce_bytes if self.pce_template is None else self.pce_template,
+            "aux_bits": (self.aux + 7) // 8 + FR_BYTES * tail * self.aux,
         }  # fmt: skip
 
     def names(self) -> dict[str, float]:
-        """Every count, for formulas. `tail_x`: expected scalars of query x that are neither 0 nor 1."""
+        """Every count, for formulas. `tail_x`: expected scalars of query x that are neither 0 nor 1;
+        `aux_bits`: bytes of the aux witness as one bit a value, with full-size values beside it."""
         return dict(self._names)

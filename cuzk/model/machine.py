@@ -46,8 +46,8 @@ class Gpu(Model):
         return value
 
     @property
-    def usable_vram_bytes(self) -> int:
-        """What the pool `vram:N` can hold, the context already taken off."""
+    def usable_vram(self) -> int:
+        """Bytes that buffers can take, the context already off."""
         return self.vram - self.reserved - self.context
 
 
@@ -91,19 +91,7 @@ class Machine(Model):
         return self.cores * self.smt
 
     @property
-    def ram_limit_bytes(self) -> int:
-        """What resident memory may reach: min(ram - reserved, cgroup limit)."""
+    def usable_ram(self) -> int:
+        """Bytes that resident memory may reach: min(ram - reserved, cgroup limit)."""
         free = self.ram - self.reserved
         return free if self.cgroup_limit is None else min(free, self.cgroup_limit)
-
-    def names(self) -> dict[str, float]:
-        """Figures that formulas may use."""
-        gpu = self.gpus[0] if self.gpus else None
-        return {
-            "ram": self.ram,
-            "cores": self.cores,
-            "threads": self.threads,
-            "gpus": len(self.gpus),
-            "sms": gpu.sms if gpu else 0,
-            "vram": gpu.vram if gpu else 0,
-        }

@@ -5,7 +5,8 @@ An option that is None takes the value of the pipeline's preset. `Policy.over(pr
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self, get_args
+from functools import cache
+from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
@@ -73,16 +74,15 @@ class Policy(Model):
     free_abc: FreeABC | None = None
     prove_api: ProveApi | None = None
     dealloc: Dealloc | None = None
-    """Both deallocation paths, where they are not named apart."""
+    """Both deallocation paths at once: read `dealloc_native` and `dealloc_host`, which it fills."""
     dealloc_native: Dealloc | None = None
     dealloc_host: Dealloc | None = None
     gpu_locks: GpuLocks | None = None
     admission: Admission | None = None
-    budget: Bytes | None = None
-    """RAM that `admission: byte-budget` hands out; None: the machine's limit less the residents."""
     budget_margin: Bytes | None = None
-    partition_bytes: Bytes | None = None
-    """Settled size of a partition that the budget counts with; None: from the counts."""
+    """RAM that `admission: byte-budget` keeps back."""
+    budget_partition: Bytes | None = None
+    """Settled size of a partition that the byte budget counts with."""
     queue_target: Annotated[int, Field(strict=True, ge=1, le=4096)] | None = None
     """Finished sets that `admission: queue-target` keeps waiting for the GPU."""
     order: Order | None = None
@@ -100,10 +100,10 @@ class Policy(Model):
     @classmethod
     def _both_paths(cls, data: Any) -> Any:
         if isinstance(data, dict) and data.get("dealloc") in get_args(Dealloc):
-            data = {"dealloc_native": data["dealloc"], "dealloc_host": data["dealloc"]} | {
-                key: value for key, value in data.items() if value is not None
-            }
-            del data["dealloc"]
+            data = dict(data)
+            for path in ("dealloc_native", "dealloc_host"):
+                if data.get(path) is None:
+                    data[path] = data["dealloc"]
         return data
 
     def over(self, preset: Policy) -> Self:
@@ -111,6 +111,27 @@ class Policy(Model):
         filled = {k: v for k, v in preset.__dict__.items() if self.__dict__[k] is None and v is not None}
         return self.model_copy(update=filled)
 
-    def names(self) -> dict[str, float | str]:
-        """What is set, for formulas; options are text: `0.7 if prestage != 'off' else 2.4`."""
-        return {k: v for k, v in self.__dict__.items() if v is not None}
+    def numbers(self) -> dict[str, float]:
+        """What is set, for formulas: numbers by their name, each option's values as flags of 0 and 1.
+
+        `prestage: inside-mutex` gives prestage_inside_mutex = 1, prestage_off = 0, prestage_before_mutex = 0.
+        """
+        values: dict[str, float] = {k: v for k, v in self.__dict__.items() if isinstance(v, int)}
+        if self.channel_capacity == "pw" and self.pw is not None:
+            values["channel_capacity"] = self.pw
+        for option, choices in _choices().items():
+            chosen = getattr(self, option)
+            if chosen is not None:
+                values |= {flag: float(choice == chosen) for choice, flag in choices}
+        return values
+
+
+@cache
+def _choices() -> dict[str, list[tuple[str, str]]]:
+    """option -> (value, name of its flag)"""
+    options: dict[str, list[tuple[str, str]]] = {}
+    for option, field in Policy.model_fields.items():
+        literal = next((a for a in get_args(field.annotation) if get_origin(a) is Literal), None)
+        if literal is not None and option != "channel_capacity":
+            options[option] = [(v, f"{option}_{v}".replace("-", "_").replace("+", "_")) for v in get_args(literal)]
+    return options
