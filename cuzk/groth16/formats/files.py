@@ -1,0 +1,75 @@
+"""Mapping files for reading, and writing them so that a reader never sees half of one."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from os import PathLike, fspath
+from typing import BinaryIO
+
+import numpy as np
+
+from cuzk.errors import FormatError, InputError
+
+Path = str | PathLike[str]
+
+
+def map_file(path: Path) -> np.ndarray:
+    """The whole file as a read-only uint8 array over its pages; nothing is read until it is touched.
+
+    Raises InputError when there is no such regular file, FormatError when it is empty.
+    """
+    try:
+        with open(path, "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise InputError(f"{fspath(path)}: not a regular file")
+            if status.st_size == 0:
+                raise FormatError(path, "the file is empty")
+            return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), dtype=np.uint8)
+    except OSError as error:
+        raise InputError(f"{fspath(path)}: {error.strerror or error}") from error
+
+
+def read_small(path: Path, limit_bytes: int = 1 << 28) -> bytes:
+    """The content of a file that is held in memory whole (JSON, verifying keys, proofs)."""
+    data = map_file(path)
+    if len(data) > limit_bytes:
+        raise FormatError(path, f"{len(data)} bytes are too many for this kind of file")
+    return data.tobytes()
+
+
+@contextlib.contextmanager
+def atomic_write(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
+    """A binary file that appears under `path` only when the block ends without an exception."""
+    target = os.path.abspath(fspath(path))
+    try:
+        handle, name = tempfile.mkstemp(
+            prefix=os.path.basename(target) + ".", suffix=".part", dir=os.path.dirname(target)
+        )
+    except OSError as error:
+        raise InputError(f"{fspath(path)}: {error.strerror or error}") from error
+    try:
+        with os.fdopen(handle, "w+b") as file:
+            yield file
+        if not private:
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(name, 0o666 & ~mask)
+        os.replace(name, target)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        if isinstance(error, OSError):
+            raise InputError(f"{fspath(path)}: {error.strerror or error}") from error
+        raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file atomically."""
+    with atomic_write(path) as file:
+        file.write(text.encode())

@@ -1,0 +1,127 @@
+"""Verifying keys: snarkjs's verification_key.json and the binary form of bellman and Filecoin (.vk, the head of
+.params).
+
+Binary: alpha G1, beta G1, beta G2, gamma G2, delta G1, delta G2, u32 BE count, IC points; uncompressed ZCash encoding.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass
+
+from cuzk.errors import FormatError
+from cuzk.groth16 import points
+from cuzk.groth16.formats import jsonpoints
+from cuzk.groth16.formats.files import Path, read_small
+from cuzk.groth16.points import PointError
+
+HEAD_BYTES = 3 * 96 + 3 * 192
+FIXED = ("alpha_g1", "beta_g1", "beta_g2", "gamma_g2", "delta_g1", "delta_g2")
+FIXED_SIZES = (96, 96, 192, 192, 96, 192)
+
+
+@dataclass(frozen=True)
+class VerifyingKey:
+    """Points in *be* form. `beta_g1` and `delta_g1` are not needed to verify and are absent in the JSON form."""
+
+    alpha_g1: bytes
+    beta_g2: bytes
+    gamma_g2: bytes
+    delta_g2: bytes
+    ic: tuple[bytes, ...]
+    beta_g1: bytes | None = None
+    delta_g1: bytes | None = None
+    development: bool = False
+    """Made by one machine for tests: whoever made it can forge proofs."""
+
+    @property
+    def n_public(self) -> int:
+        return len(self.ic) - 1
+
+    def to_bytes(self) -> bytes:
+        """The binary form. Raises ValueError without the two G1 points that only it has."""
+        if self.beta_g1 is None or self.delta_g1 is None:
+            raise ValueError("the binary form of a verifying key needs beta and delta in G1, which the JSON form lacks")
+        fixed = b"".join(points.to_zcash(getattr(self, name)) for name in FIXED)
+        return fixed + struct.pack(">I", len(self.ic)) + b"".join(points.to_zcash(p) for p in self.ic)
+
+    def to_json(self) -> str:
+        """verification_key.json as snarkjs reads it. The pairing vk_alphabeta_12 is left out: no verifier uses it."""
+        document = {
+            "protocol": "groth16",
+            "curve": "bls12381",
+            "nPublic": self.n_public,
+            "vk_alpha_1": jsonpoints.encode(self.alpha_g1),
+            "vk_beta_2": jsonpoints.encode(self.beta_g2),
+            "vk_gamma_2": jsonpoints.encode(self.gamma_g2),
+            "vk_delta_2": jsonpoints.encode(self.delta_g2),
+            "IC": [jsonpoints.encode(p) for p in self.ic],
+        }
+        if self.development:
+            document["development"] = True
+        return json.dumps(document, indent=1) + "\n"
+
+
+def parse_binary(path: Path, data: bytes, base: int = 0) -> tuple[VerifyingKey, int]:
+    """A verifying key at the start of `data`, and the bytes it takes. `base` is the offset of `data` in the file,
+    for messages.
+    """
+    if len(data) < HEAD_BYTES + 4:
+        message = f"{len(data)} bytes cannot hold a verifying key (at least {HEAD_BYTES + 4})"
+        raise FormatError(path, message, offset=base, section="verifying key")
+    at, fixed = 0, {}
+    try:
+        for name, size in zip(FIXED, FIXED_SIZES, strict=True):
+            fixed[name] = points.from_zcash(data[at : at + size])
+            at += size
+        (count,) = struct.unpack_from(">I", data, at)
+        if count * 96 > len(data) - at - 4:
+            message = f"claims {count} IC points, the file has room for {(len(data) - at - 4) // 96}"
+            raise FormatError(path, message, offset=base + at, section="verifying key")
+        if not count:
+            raise FormatError(path, "has no IC points", offset=base + at, section="verifying key")
+        at += 4
+        ic = []
+        for _ in range(count):
+            ic.append(points.from_zcash(data[at : at + 96]))
+            at += 96
+    except PointError as error:
+        raise FormatError(path, str(error), offset=base + at, section="verifying key") from error
+    return VerifyingKey(ic=tuple(ic), **fixed), at
+
+
+def _parse_json(path: Path, document: object) -> VerifyingKey:
+    reader = jsonpoints.Reader(path, document)
+    reader.check_curve()
+    ic_values = reader.list("IC")
+    if not ic_values:
+        raise reader.error("IC", "has no points")
+    ic = tuple(reader.point(f"IC[{i}]", value, 1) for i, value in enumerate(ic_values))
+    n_public = reader.get("nPublic")
+    if n_public != len(ic) - 1:
+        raise reader.error("nPublic", f"is {n_public!r}, but IC has {len(ic)} points")
+    return VerifyingKey(
+        alpha_g1=reader.point("vk_alpha_1", reader.get("vk_alpha_1"), 1),
+        beta_g2=reader.point("vk_beta_2", reader.get("vk_beta_2"), 2),
+        gamma_g2=reader.point("vk_gamma_2", reader.get("vk_gamma_2"), 2),
+        delta_g2=reader.point("vk_delta_2", reader.get("vk_delta_2"), 2),
+        ic=ic,
+        development=reader.document.get("development") is True,
+    )
+
+
+def read_vk(path: Path) -> VerifyingKey:
+    """A verifying key, JSON or binary. Raises FormatError; that points lie in the subgroup is checked when they are
+    used.
+    """
+    data = read_small(path)
+    if data.lstrip()[:1] == b"{":
+        return _parse_json(path, jsonpoints.load(path, data))
+    key, size = parse_binary(path, data)
+    if size != len(data):
+        message = (
+            f"{len(data) - size} bytes after the verifying key; a .params file holds one at its head (cuzk key convert)"
+        )
+        raise FormatError(path, message, offset=size)
+    return key

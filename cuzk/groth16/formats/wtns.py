@@ -1,0 +1,57 @@
+"""Reading and writing circom's .wtns (version 2): section 1 (u32 32, prime r, u32 count), section 2 (count × 32 B,
+std).
+"""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+from cuzk.errors import InputError
+from cuzk.groth16.field import FR_MODULUS, first_not_below
+from cuzk.groth16.formats.container import Container, ContainerWriter, read_prime
+from cuzk.groth16.formats.files import Path, atomic_write
+
+NAMES = {1: "header", 2: "values"}
+
+
+class WtnsFile:
+    """A mapped witness; `values` is `(count, 4)` uint64, canonical."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.container = Container(path, b"wtns", NAMES)
+        head = self.container.section(1)
+        at = read_prime(self.container, head, 0, FR_MODULUS, "scalar field")
+        if head.size != at + 4:
+            raise self.container.error(head, f"has {head.size} bytes, expected {at + 4}")
+        (self.count,) = struct.unpack_from("<I", head.data, at)
+        body = self.container.section(2, 32 * self.count, f"{self.count} values of 32 bytes")
+        self.values: np.ndarray = body.data.view("<u8").reshape(-1, 4)
+        self._body = body
+        if not self.count:
+            raise self.container.error(body, "a witness holds at least the constant one")
+        if self.values[0].tolist() != [1, 0, 0, 0]:
+            raise self.container.error(body, "value 0 is not one: this is not a witness", 0)
+
+    def check_values(self) -> None:
+        """Raises FormatError at the first value that is not below r."""
+        bad = first_not_below(self.values, FR_MODULUS)
+        if bad >= 0:
+            raise self.container.error(self._body, f"value {bad} is not below the field's modulus", 32 * bad)
+
+    def check_fits(self, n_wires: int, owner: Path) -> None:
+        """Raises InputError unless the witness has as many values as the circuit of `owner` has wires."""
+        if self.count != n_wires:
+            message = f"a witness of {self.count} values does not belong to {owner}, whose circuit has {n_wires} wires"
+            raise InputError(f"{self.path}: {message}")
+
+
+def write_wtns(path: Path, values_std: np.ndarray) -> None:
+    """Write `(n, 4)` canonical values."""
+    with atomic_write(path) as file:
+        out = ContainerWriter(file, b"wtns")
+        out.section(1, struct.pack("<I", 32) + FR_MODULUS.to_bytes(32, "little") + struct.pack("<I", len(values_std)))
+        out.section(2, np.ascontiguousarray(values_std, dtype="<u8"))
+        out.finish()
