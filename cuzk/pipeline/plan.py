@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from cuzk.errors import ScenarioError
 from cuzk.model.circuit import Circuit
@@ -37,23 +38,32 @@ class Plan:
     def pools(self) -> dict[str, int]:
         """Capacity of each pool in bytes: what others hold or the system reserves is not part of it."""
         machine = self.scenario.machine
-        ram = machine.usable_ram
+        ram = machine.ram_limit_bytes
         return {"ram": ram, "pinned": ram} | {f"vram:{i}": gpu.vram - gpu.reserved for i, gpu in enumerate(machine.gpus)}
 
-    def names(self, circuit: Circuit, gpu: int = 0) -> dict[str, float]:
+    def names(self, circuit: Circuit, gpu: int = 0) -> dict[str, Any]:
         """What formulas may refer to: the circuit's counts, the policy's numbers, the machine's."""
         machine, policy = self.scenario.machine, self.policy
-        names = dict(circuit.names())
         whole = any(worker.start == "proof" for worker in self.pipeline.workers.values())
-        names |= {"circuits": circuit.partitions if whole else 1, "ram": machine.usable_ram, "cores": machine.cores}
-        names |= policy.numbers()
+        names: dict[str, Any] = {**circuit.names(), **policy.names(), **machine.names()}
+        names["circuits"] = circuit.partitions if whole else 1
+        names["ram"] = machine.ram_limit_bytes
         if machine.gpus:
-            names |= {"gpu_context": machine.gpus[gpu].context, "sms": machine.gpus[gpu].sms, "vram": machine.gpus[gpu].vram}
+            device = machine.gpus[gpu]
+            names |= {"gpu_context": device.context, "sms": device.sms, "vram": device.vram}
+        names["budget_bytes"] = max(1, policy.budget or self._unclaimed_ram(names))
+        names["budget_partition_bytes"] = policy.partition_bytes or 4 * 32 * circuit.constraints
         return names
+
+    def _unclaimed_ram(self, names: dict[str, Any]) -> int:
+        """RAM that a byte budget hands out unless it is given: the limit less the margin and the residents."""
+        specs = [spec for spec in self.pipeline.buffers.values() if spec.scope == "run" and GPU not in spec.pool]
+        residents = sum(int(spec.size.compile()(names)) for spec in specs)
+        return int(names["ram"]) - (self.policy.budget_margin or 0) - residents
 
     def size(self, buffer: str, circuit: Circuit, gpu: int = 0) -> int:
         """Bytes of one instance of `buffer`."""
-        return int(self.pipeline.buffers[buffer].size(self.names(circuit, gpu)))
+        return self.pipeline.buffers[buffer].size.size(self.names(circuit, gpu))
 
     def residents(self) -> list[tuple[str, str, int]]:
         """(buffer, pool, bytes) of all that is there before the start: keys, matrices, contexts."""
@@ -62,7 +72,7 @@ class Plan:
             if spec.scope != "run":
                 continue
             for pool, gpu in self._pools_of(spec):
-                sizes = [(c.name, int(spec.size(self.names(c, gpu)))) for c in self.circuits.values()]
+                sizes = [(c.name, spec.size.size(self.names(c, gpu))) for c in self.circuits.values()]
                 of_circuit = len(sizes) > 1 and bool(spec.size.names & set(self.scenario.circuit.names()))
                 rows += [(f"{name} {c}", pool, n) for c, n in sizes] if of_circuit else [(name, pool, sizes[0][1])]
         return [row for row in rows if row[2] > 0]
@@ -82,9 +92,9 @@ class Plan:
         return Arbiter(
             pools=self.pools,
             locks=locks,
-            permits={name: (int(permit.count(names)), permit.order) for name, permit in self.pipeline.permits.items()},
+            permits={name: (permit.count.size(names), permit.order) for name, permit in self.pipeline.permits.items()},
             channels={
-                name: None if channel.capacity is None else int(channel.capacity(names))
+                name: None if channel.capacity is None else channel.capacity.size(names)
                 for name, channel in self.pipeline.channels.items()
             },
             parents={"pinned": "ram"},
@@ -98,7 +108,7 @@ class Plan:
 
     def worker_count(self, worker: str) -> int:
         """Instances of a pool worker per GPU or host."""
-        return int(self.pipeline.workers[worker].count(self.names(self.scenario.circuit)))
+        return self.pipeline.workers[worker].count.size(self.names(self.scenario.circuit))
 
 
 def compile(scenario: Scenario) -> Plan:

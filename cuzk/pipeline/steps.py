@@ -105,11 +105,16 @@ class Trim(StepBase):
 
 
 class Run(StepBase):
-    """Do named work on the host or a stream. `cost` names its law in the calibration (default: the name itself)."""
+    """Do named work on the host or a stream.
+
+    `cost` names its law in the calibration (default: the name itself); `uses`: the buffers it touches on its stream, which
+    may be freed only after an event behind it.
+    """
 
     run: str
     on: str = HOST
     cost: str | None = None
+    uses: tuple[str, ...] = ()
 
 
 class Copy(StepBase):

@@ -7,10 +7,11 @@ from typing import Any
 from cuzk.model.policy import Policy
 
 _COMMON: dict[str, Any] = {
-    "gt": 192, "prestage_guard": 512 << 20, "unpin": "after-unlock", "gpu_locks": "one", "admission": "permits",
+    "gt": 192, "prestage_guard": "512MiB", "unpin": "after-unlock", "gpu_locks": "one", "admission": "permits",
     "order": "fifo", "srs": "pinned", "pce": "pageable", "b_g2_msm": "cpu", "lock_order": "fifo", "quotient": "bellman",
     "matrices": "csr", "witness": "field", "matvec": "cpu", "prove_api": "monolithic", "dealloc": "async",
     "permit_returns": "after-synthesis", "channel_capacity": 1, "free_abc": "after-finish",
+    "budget_margin": "5GiB", "queue_target": 2, "j": 1,
 }  # fmt: skip
 _WHOLE = {"pw": 1, "gw": 1, "prestage": "off", "free_d_bc": "before-unlock", "msm_sync": "each-batch"}
 _BLOCKING = {"prestage": "off", "free_d_bc": "before-unlock", "msm_sync": "each-batch"}
@@ -32,5 +33,4 @@ PHASES: dict[str, dict[str, Any]] = {
 
 def preset_policy(phase: str, policy: Policy) -> Policy:
     """`policy` with every open option filled from the phase's preset. Raises KeyError for an unknown phase."""
-    given = {name: value for name, value in policy.model_dump().items() if value is not None}
-    return Policy.model_validate({**PHASES[phase], **given})
+    return policy.over(Policy.model_validate(PHASES[phase]))

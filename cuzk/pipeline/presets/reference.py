@@ -12,7 +12,9 @@ from cuzk.model.policy import Policy
 from cuzk.pipeline.steps import Pipeline
 
 Steps = list[dict[str, Any]]
+PATHS = ("native", "host")
 ABC = ["a", "b", "c"]
+_PCE = "pce_bytes if matrices == 'csr' else 0.01 * pce_bytes"
 
 
 def reference(name: str, policy: Policy) -> Pipeline:
@@ -28,8 +30,8 @@ def reference(name: str, policy: Policy) -> Pipeline:
         workers["b_g2"] = {"start": "spawned", "steps": _b_g2()}
     if policy.prove_api == "split":
         workers["finaliser"] = {"start": "spawned", "steps": _finish(policy, vectors)}
-    if policy.dealloc != "inline":
-        for path in ("native", "host"):
+    for path in PATHS:
+        if _dealloc_mode(policy, path) != "inline":
             workers[f"dealloc_{path}"] = {"start": "spawned", "steps": _dealloc(path, policy, vectors)}
     return Pipeline.model_validate({
         "name": name,
@@ -47,9 +49,9 @@ def _buffers(policy: Policy, vectors: list[str], whole: bool) -> dict[str, Any]:
     pce_pool = device if policy.pce == "vram" else "ram"
     d_bc = "32*domain" if policy.quotient == "c-free" else "64*domain"
     buffers: dict[str, Any] = {
-        "srs": {"pool": srs_pool, "size": "srs", "scope": "run"},
+        "srs": {"pool": srs_pool, "size": "srs_bytes", "scope": "run"},
         "context": {"pool": device, "size": "gpu_context", "scope": "run"},
-        "aux": {"pool": "ram", "size": "circuits * (aux_bits if witness_bits else 32*aux)", "touched_by": "witness"},
+        "aux": {"pool": "ram", "size": "circuits * ((aux // 8 + 36*full_size_share*aux) if witness == 'bits' else 32*aux)", "touched_by": "witness"},
         "bitmaps": {"pool": "ram", "size": "circuits * 4 * (domain // 8)"},
         "tails": {"pool": "ram", "size": "circuits * (128*tail_l + 128*tail_a + 320*tail_b)"},
         "d_a": {"pool": device, "size": "32*domain"},
@@ -60,7 +62,7 @@ def _buffers(policy: Policy, vectors: list[str], whole: bool) -> dict[str, Any]:
         "tail_temps": {"pool": device, "size": "9.6*domain"},
     }
     if not whole:
-        buffers["pce"] = {"pool": pce_pool, "size": "pce_template if matrices_template else pce", "scope": "run"}
+        buffers["pce"] = {"pool": pce_pool, "size": _PCE, "scope": "run"}
         buffers["witness_copy"] = {"pool": "ram", "size": "circuits * 32*aux"}
     if policy.matvec == "cpu":
         for vector in vectors:
@@ -76,15 +78,16 @@ def _buffers(policy: Policy, vectors: list[str], whole: bool) -> dict[str, Any]:
 def _locks(policy: Policy) -> dict[str, Any]:
     names = ["memory_mutex", "compute_mutex"] if policy.gpu_locks == "compute+memory" else ["gpu_mutex"]
     locks: dict[str, Any] = {name: {"per": "gpu", "order": policy.lock_order} for name in names}
-    if policy.dealloc == "async-serialised":
-        locks |= {f"dealloc_{path}_mutex": {"per": "host"} for path in ("native", "host")}
+    for path in PATHS:
+        if _dealloc_mode(policy, path) == "async-serialised":
+            locks[f"dealloc_{path}_mutex"] = {"per": "host"}
     return locks
 
 
 def _permits(policy: Policy) -> dict[str, Any]:
     permits: dict[str, Any] = {"synthesis": {"count": "pw", "order": policy.order}}
     if policy.admission == "byte-budget":
-        permits["byte_budget"] = {"count": "ram - budget_margin - srs - pce", "order": policy.order}
+        permits["byte_budget"] = {"count": "budget_bytes", "order": policy.order}
     if policy.admission == "queue-target":
         permits["queue_target"] = {"count": "queue_target", "order": policy.order}
     return permits
@@ -93,7 +96,7 @@ def _permits(policy: Policy) -> dict[str, Any]:
 def _synthesis(policy: Policy, vectors: list[str], whole: bool) -> Steps:
     budget: Steps = []
     if policy.admission == "byte-budget":
-        budget = [{"acquire": "byte_budget", "n": "budget_partition"}]
+        budget = [{"acquire": "byte_budget", "n": "budget_partition_bytes"}]
     if policy.admission == "queue-target":
         budget = [{"acquire": "queue_target"}]
     steps: Steps = [*budget, {"acquire": "synthesis"}, {"alloc": ["aux"]}]
@@ -176,11 +179,11 @@ def _prestage(policy: Policy, vectors: list[str]) -> Steps:
 
 
 def _kernels(policy: Policy, free_d_bc: Steps) -> Steps:
-    msm_h: dict[str, Any] = {"run": "msm_h", "on": "compute"}
+    msm_h: dict[str, Any] = {"run": "msm_h", "on": "compute", "uses": ["d_a", "buckets", "msm_h_temps"]}
     if policy.msm_sync == "each-batch":
         msm_h["cost"] = "msm_h_each_batch"
-    steps: Steps = [{"run": "matvec", "on": "compute", "cost": "matvec_gpu"}] if policy.matvec == "gpu" else []
-    steps += [{"run": "ntt_h", "on": "compute"}, {"record": "ntt_done", "on": "compute"}, {"wait": "ntt_done"}]
+    steps: Steps = [{"run": "matvec", "on": "compute", "cost": "matvec_gpu", "uses": ["d_a", "d_bc"]}] if policy.matvec == "gpu" else []
+    steps += [{"run": "ntt_h", "on": "compute", "uses": ["d_a", "d_bc"]}, {"record": "ntt_done", "on": "compute"}, {"wait": "ntt_done"}]
     if policy.free_d_bc == "after-ntt":
         steps += free_d_bc
     steps += [
@@ -211,12 +214,16 @@ def _b_g2() -> Steps:
 def _finish(policy: Policy, vectors: list[str]) -> Steps:
     steps: Steps = [{"join": "b_g2"}] if policy.b_g2_msm == "cpu" else []
     steps += [{"run": "epilogue"}, {"complete": "partition"}]
-    for path in ("native", "host"):
-        if policy.dealloc == "inline":
+    for path in PATHS:
+        if _dealloc_mode(policy, path) == "inline":
             steps += _dealloc(path, policy, vectors)
         else:
             steps.append({"spawn": f"dealloc_{path}", "moves": True})
     return steps
+
+
+def _dealloc_mode(policy: Policy, path: str) -> str | None:
+    return policy.dealloc_native if path == "native" else policy.dealloc_host
 
 
 def _dealloc(path: str, policy: Policy, vectors: list[str]) -> Steps:
@@ -227,6 +234,6 @@ def _dealloc(path: str, policy: Policy, vectors: list[str]) -> Steps:
     steps: Steps = [{"run": f"dealloc_{path}"}, {"free": mine}]
     if path == "host" and policy.admission == "byte-budget":
         steps.append({"release": "byte_budget"})
-    if policy.dealloc == "async-serialised":
+    if _dealloc_mode(policy, path) == "async-serialised":
         return [{"acquire": f"dealloc_{path}_mutex"}, *steps, {"release": f"dealloc_{path}_mutex"}]
     return steps
