@@ -1,13 +1,13 @@
 """The one object that decides all waiting and all accounting.
 
-Both interpreters call it: SimPy gives it time, threads give it parallelism, neither decides who goes next. It knows no clock,
-starts no thread and allocates nothing real; a caller with threads holds one mutex around each call.
+Both interpreters call it: SimPy gives it time, threads give it parallelism, neither decides who goes next. It knows no
+clock, starts no thread and allocates nothing real; a caller with threads holds one mutex around each call.
 
 Invariants (each has a law test): levels never negative; every buffer freed once; units of a permit conserved;
 no waiter is served before one that its order puts first; a failed scope leaves no waiter asleep.
 
-A *claim* (`acquire`, `put`, `get`) returns at once: granted, or the actor is queued and is woken later by somebody else's call.
-Wake-ups are appended to `woken` as `(actor, value)`; the caller delivers and clears them. `value` is what the claim
+A *claim* (`acquire`, `put`, `get`) returns at once: granted, or the actor is queued and woken later by somebody else's
+call. Wake-ups are appended to `woken` as `(actor, value)`; the caller delivers and clears them. `value` is what the claim
 would have returned, `RETRY` (a barging lock is free: claim again) or `FAILED` (the scope of the waiter has failed).
 
 An *allocation* (`alloc`, `try_alloc`) never waits: it fits, or `OutOfMemory` names pool, request, level and holders.
@@ -60,7 +60,7 @@ class OutOfMemory(OutOfMemoryError):
 
 
 class Pool:
-    """A capacity in bytes. `live`: what the program holds; `cached`: freed, but kept by a caching allocator for itself."""
+    """A capacity in bytes. `live`: what the program holds; `cached`: freed, but kept by its allocator for itself."""
 
     __slots__ = ("cached", "capacity", "held", "live", "name", "peak_held", "peak_live", "peak_reserved")
 
@@ -110,7 +110,8 @@ class Arbiter:
     """Pools, locks, permits and channels of one run, by instance name (`gpu_mutex:0`, `vram:1`, `ram`)."""
 
     def __init__(self, pools: dict[str, int], locks: dict[str, bool], permits: dict[str, tuple[int, Order]],
-                 channels: dict[str, int | None], parents: dict[str, str] | None = None, seed: int = 0) -> None:  # fmt: skip
+                 channels: dict[str, int | None], parents: dict[str, str] | None = None,
+                 seed: int = 0) -> None:  # fmt: skip
         """`pools`: bytes; `locks`: barging or not; `permits`: (units, order); `channels`: capacity (None: unbounded);
         `parents`: a pool that is part of another (`pinned` → `ram`): charged to both."""
         self.pools = {name: Pool(name, capacity) for name, capacity in pools.items()}
@@ -285,7 +286,7 @@ class Arbiter:
     def fail(self, scope: Literal["proof", "device", "run"], which: int = 0, reason: str = "") -> list[Token]:
         """A proof, a device or the whole run has failed.
 
-        Every waiter concerned is woken with FAILED; sets of it that lay in a channel are returned, for the caller to unwind.
+        Every waiter concerned is woken with FAILED; its sets that lay in a channel are returned, for the caller to unwind.
         Whatever is still running learns of it at its next claim.
         """
         if scope == "proof":
@@ -298,8 +299,9 @@ class Arbiter:
             self._stopped = reason or "stopped"
             concerned = lambda token: True  # noqa: E731
         for claim in self._claims.values():
-            gone = [(actor, token) for actor, token, _ in claim.waiters if concerned(token) or self._on_dead(token, claim)]
-            claim.waiters = deque(w for w in claim.waiters if not (concerned(w[1]) or self._on_dead(w[1], claim)))
+            dead = self._is_on_dead_device(claim)
+            gone = [(actor, token) for actor, token, _ in claim.waiters if dead or concerned(token)]
+            claim.waiters = deque(w for w in claim.waiters if not (dead or concerned(w[1])))
             self._wake_failed(gone)
             self._serve(claim)
         dropped: list[Token] = []
@@ -309,16 +311,16 @@ class Arbiter:
             gone = [(actor, token) for actor, token in channel.putters if concerned(token)]
             channel.putters = deque(p for p in channel.putters if not concerned(p[1]))
             self._wake_failed(gone)
-            dead = [g for g in channel.getters if scope == "run" or g[1] in self._failed_devices]
-            channel.getters = deque(g for g in channel.getters if g not in dead)
-            self.woken += [(actor, FAILED) for actor, _ in dead]
+            stranded = [g for g in channel.getters if scope == "run" or g[1] in self._failed_devices]
+            channel.getters = deque(g for g in channel.getters if g not in stranded)
+            self.woken += [(actor, FAILED) for actor, _ in stranded]
             self._refill(channel)
         for token in dropped:
             token.failed = True
         return dropped
 
-    def _on_dead(self, token: Token, claim: _Claimable) -> bool:
-        return bool(self._failed_devices) and claim.name.rpartition(":")[2] in {str(d) for d in self._failed_devices}
+    def _is_on_dead_device(self, claim: _Claimable) -> bool:
+        return claim.name.rpartition(":")[2] in {str(device) for device in self._failed_devices}
 
     def _wake_failed(self, gone: list[tuple[Any, Token]]) -> None:
         for actor, token in gone:
@@ -332,9 +334,9 @@ class Arbiter:
         return token.failed
 
     def unwind(self, token: Token) -> list[str]:
-        """Give back all that a failed set holds, in reverse order: buffers, then locks and permits. Returns their names.
+        """Give back all that a failed set holds, in reverse order: buffers, then locks and permits.
 
-        The caller has synchronised the set's streams first.
+        Returns their names. The caller has synchronised the set's streams first.
         """
         token.failed = True
         given = list(reversed(token.buffers))

@@ -1,7 +1,8 @@
 """The static check: walks the step lists without a clock.
 
-Finds what no run needs to be made for: buffers freed twice, never, or while a stream may still use them; arms of a branch that
-end differently; lifetimes that reach past a lock's release; waits under a lock; lock orders that can deadlock; unknown names.
+Finds what no run needs to be made for: buffers freed twice, never, or while a stream may still use them; arms of a
+branch that end differently; lifetimes that reach past a lock's release; waits under a lock; lock orders that can
+deadlock; unknown names.
 """
 
 from __future__ import annotations
@@ -11,8 +12,25 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from cuzk.pipeline.steps import (
-    HOST, Acquire, Alloc, Complete, Copy, Free, Get, Join, Pipeline, Put, Record, Release, Run, Spawn, StepBase,
-    StreamWait, Trim, TryAlloc, Wait,
+    HOST,
+    Acquire,
+    Alloc,
+    Complete,
+    Copy,
+    Free,
+    Get,
+    Join,
+    Pipeline,
+    Put,
+    Record,
+    Release,
+    Run,
+    Spawn,
+    StepBase,
+    StreamWait,
+    Trim,
+    TryAlloc,
+    Wait,
 )  # fmt: skip
 
 Severity = Literal["error", "warning"]
@@ -131,7 +149,8 @@ class _Walk:
                 if on != HOST:
                     state.uses.setdefault(on, set()).update((device, *sources))
             case Record(record=event, on=on):
-                state.covered[event] = {(on, buffer) for buffer in state.uses.get(on, ())} | state.covered.get(f"@{on}", set())
+                before = {(on, buffer) for buffer in state.uses.get(on, ())}
+                state.covered[event] = before | state.covered.get(f"@{on}", set())
             case StreamWait(stream_wait=event, on=on):
                 state.covered[f"@{on}"] = state.covered.get(f"@{on}", set()) | state.covered.get(event, set())
             case Wait(wait=event):
@@ -155,7 +174,10 @@ class _Walk:
                 pass
 
     def follow(self, path: str, channel: str, state: _State) -> None:
-        takers = [n for n, w in self.pipeline.workers.items() if any(isinstance(s, Get) and s.get == channel for s in w.steps)]
+        def takes(step: StepBase) -> bool:
+            return isinstance(step, Get) and step.get == channel
+
+        takers = [name for name, worker in self.pipeline.workers.items() if any(map(takes, worker.steps))]
         if not takers:
             self.say("error", path, f"nobody takes from {channel}")
         for taker in takers[:1]:
@@ -183,7 +205,8 @@ class _Walk:
         covered = state.covered.get(event, set()) if event else set()
         for stream, buffers in state.uses.items():
             if name in buffers and (stream, name) not in covered:
-                self.say("error", path, f"frees {name} while work on stream {stream} may still use it: wait for an event behind it")
+                self.say("error", path, f"frees {name} while work on stream {stream} may still use it: "
+                         "wait for an event behind it")  # fmt: skip
         for buffers in state.uses.values():
             buffers.discard(name)
         del state.live[name]
@@ -197,13 +220,17 @@ class _Walk:
         if self.pipeline.locks[lock].per != "gpu":
             return
         for name, where in state.live.items():
-            if self.pipeline.buffers[name].pool.startswith("vram:") and lock in state.locks_at_alloc.get(name, ()):
+            if self.on_device(name) and lock in state.locks_at_alloc.get(name, ()):
                 self.say("warning", path, f"{name} (allocated at {where} under {lock}) outlives its release: "
                          "each GPU worker can hold one at once")  # fmt: skip
         for name, where in state.live.items():
             at = state.locks_at_alloc.get(name, ())
-            if self.pipeline.buffers[name].pool.startswith("vram:") and lock not in at and at:
+            if self.on_device(name) and lock not in at and at:
                 self.say("warning", path, f"{name} (allocated at {where} under {', '.join(at)}) is held across {lock}")
+
+    def on_device(self, name: str) -> bool:
+        spec = self.pipeline.buffers.get(name)
+        return spec is not None and spec.pool.startswith("vram:")
 
     def before_lock(self, name: str) -> None:
         """Device memory that a pool worker takes before it holds any lock of the device."""
@@ -214,7 +241,7 @@ class _Walk:
             if isinstance(step, Release) and step.release in held:
                 held.remove(step.release)
             names = step.alloc if isinstance(step, Alloc) else step.try_alloc if isinstance(step, TryAlloc) else ()
-            device = [n for n in names if n in self.pipeline.buffers and self.pipeline.buffers[n].pool.startswith("vram:")]
+            device = [n for n in names if self.on_device(n)]
             if device and not held and any(lock.per == "gpu" for lock in self.pipeline.locks.values()):
                 self.say("warning", path, f"{', '.join(device)} are allocated outside every lock of the GPU: "
                          "each GPU worker can hold one set at once")  # fmt: skip
@@ -225,7 +252,7 @@ class _Walk:
             after.setdefault(held, set()).add(acquired)
         for (held, acquired), path in self.order.items():
             if held in _reachable(after, acquired):
-                self.say("error", path, f"{acquired} is taken under {held} here, and the other way round elsewhere: deadlock")
+                self.say("error", path, f"{acquired} is taken under {held} here, the other way round elsewhere: deadlock")
 
 
 def _reachable(edges: dict[str, set[str]], start: str) -> set[str]:

@@ -38,25 +38,25 @@ class Plan:
     def pools(self) -> dict[str, int]:
         """Capacity of each pool in bytes: what others hold or the system reserves is not part of it."""
         machine = self.scenario.machine
-        ram = machine.ram_limit_bytes
-        return {"ram": ram, "pinned": ram} | {f"vram:{i}": gpu.vram - gpu.reserved for i, gpu in enumerate(machine.gpus)}
+        host = {"ram": machine.usable_ram, "pinned": machine.usable_ram}
+        return host | {f"vram:{i}": gpu.vram - gpu.reserved for i, gpu in enumerate(machine.gpus)}
 
     def names(self, circuit: Circuit, gpu: int = 0) -> dict[str, Any]:
         """What formulas may refer to: the circuit's counts, the policy's numbers, the machine's."""
         machine, policy = self.scenario.machine, self.policy
         whole = any(worker.start == "proof" for worker in self.pipeline.workers.values())
-        names: dict[str, Any] = {**circuit.names(), **policy.names(), **machine.names()}
+        names: dict[str, Any] = {**circuit.names(), **policy.numbers()}
         names["circuits"] = circuit.partitions if whole else 1
-        names["ram"] = machine.ram_limit_bytes
+        names |= {"ram": machine.usable_ram, "cores": machine.cores, "threads": machine.threads, "gpus": self.gpus}
         if machine.gpus:
             device = machine.gpus[gpu]
             names |= {"gpu_context": device.context, "sms": device.sms, "vram": device.vram}
-        names["budget_bytes"] = max(1, policy.budget or self._unclaimed_ram(names))
-        names["budget_partition_bytes"] = policy.partition_bytes or 4 * 32 * circuit.constraints
+        names["budget_bytes"] = max(1, self._unclaimed_ram(names))
+        names["budget_partition_bytes"] = policy.budget_partition or 4 * circuit.vector_bytes
         return names
 
     def _unclaimed_ram(self, names: dict[str, Any]) -> int:
-        """RAM that a byte budget hands out unless it is given: the limit less the margin and the residents."""
+        """RAM that a byte budget hands out: the limit less the margin and the residents."""
         specs = [spec for spec in self.pipeline.buffers.values() if spec.scope == "run" and GPU not in spec.pool]
         residents = sum(int(spec.size.compile()(names)) for spec in specs)
         return int(names["ram"]) - (self.policy.budget_margin or 0) - residents
@@ -120,6 +120,7 @@ def compile(scenario: Scenario) -> Plan:
     if isinstance(given, Pipeline):
         return Plan(scenario, given, preset_policy("phase12", scenario.policy))
     if given not in PHASES:
-        raise ScenarioError([f"{scenario.where('pipeline')}: pipeline: no preset {given!r}; there are {', '.join(PHASES)}"])
+        where = scenario.where("pipeline")
+        raise ScenarioError([f"{where}: pipeline: no preset {given!r}; there are {', '.join(PHASES)}"])
     policy = preset_policy(given, scenario.policy)
     return Plan(scenario, reference(given, policy), policy)

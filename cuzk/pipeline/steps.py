@@ -107,8 +107,8 @@ class Trim(StepBase):
 class Run(StepBase):
     """Do named work on the host or a stream.
 
-    `cost` names its law in the calibration (default: the name itself); `uses`: the buffers it touches on its stream, which
-    may be freed only after an event behind it.
+    `cost` names its law in the calibration (default: the name itself); `uses`: the buffers it touches on its stream,
+    which may be freed only after an event behind it.
     """
 
     run: str
@@ -214,7 +214,7 @@ TryAlloc.model_rebuild()
 class BufferSpec(BaseModel):
     """A named allocation. `size` is a formula over the circuit's counts; `$gpu` in `pool` is the device's number.
 
-    `scope`: a set's own (`token`), one per device made at first use and kept (`gpu`), or there before the start (`run`).
+    `scope`: a set's own (`token`), one per device made at first use and kept (`gpu`), there before the start (`run`).
     `allocator: cached` keeps freed bytes reserved for later allocations of the same allocator until a `trim`.
     `touched_by`: pages become resident while that step runs (else at once).
     """

@@ -1,7 +1,7 @@
 """One event type, written by the simulator (`clock: sim`) and by the executor (`clock: wall`).
 
-A trace file is JSONL: the first line is the header (`{"trace": 1, "clock": ..., "scenario_hash": ..., ...}`), then one event a
-line. Keys that do not apply are left out. See docs/trace.md.
+A trace file is JSONL: the first line is the header (`{"trace": 1, "clock": ..., "scenario_hash": ..., ...}`), then one
+event a line. Keys that do not apply are left out. See docs/trace.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The reference system's pipeline (cuzk daemon, SUPRASEAL_C2) as steps, from a fully resolved policy.
 
-Each order-sensitive option of the policy moves, adds or removes lines here and nowhere else. Sources: the phases and buffers
-of the reference system as described in docs/pipeline.md.
+Each order-sensitive option of the policy moves, adds or removes lines here and nowhere else. Sources: the phases and
+buffers of the reference system as described in docs/pipeline.md.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cuzk.pipeline.steps import Pipeline
 Steps = list[dict[str, Any]]
 PATHS = ("native", "host")
 ABC = ["a", "b", "c"]
-_PCE = "pce_bytes if matrices == 'csr' else 0.01 * pce_bytes"
+_PCE = "pce_template if matrices_template else pce"
 
 
 def reference(name: str, policy: Policy) -> Pipeline:
@@ -38,7 +38,7 @@ def reference(name: str, policy: Policy) -> Pipeline:
         "buffers": _buffers(policy, vectors, whole),
         "locks": _locks(policy),
         "permits": _permits(policy),
-        "channels": {"synthesized": {"capacity": "pw" if policy.channel_capacity == "pw" else str(policy.channel_capacity)}},
+        "channels": {"synthesized": {"capacity": str(policy.channel_capacity)}},
         "workers": workers,
     })  # fmt: skip
 
@@ -49,9 +49,9 @@ def _buffers(policy: Policy, vectors: list[str], whole: bool) -> dict[str, Any]:
     pce_pool = device if policy.pce == "vram" else "ram"
     d_bc = "32*domain" if policy.quotient == "c-free" else "64*domain"
     buffers: dict[str, Any] = {
-        "srs": {"pool": srs_pool, "size": "srs_bytes", "scope": "run"},
+        "srs": {"pool": srs_pool, "size": "srs", "scope": "run"},
         "context": {"pool": device, "size": "gpu_context", "scope": "run"},
-        "aux": {"pool": "ram", "size": "circuits * ((aux // 8 + 36*full_size_share*aux) if witness == 'bits' else 32*aux)", "touched_by": "witness"},
+        "aux": {"pool": "ram", "size": "circuits * (aux_bits if witness_bits else 32*aux)", "touched_by": "witness"},
         "bitmaps": {"pool": "ram", "size": "circuits * 4 * (domain // 8)"},
         "tails": {"pool": "ram", "size": "circuits * (128*tail_l + 128*tail_a + 320*tail_b)"},
         "d_a": {"pool": device, "size": "32*domain"},
@@ -64,10 +64,10 @@ def _buffers(policy: Policy, vectors: list[str], whole: bool) -> dict[str, Any]:
     if not whole:
         buffers["pce"] = {"pool": pce_pool, "size": _PCE, "scope": "run"}
         buffers["witness_copy"] = {"pool": "ram", "size": "circuits * 32*aux"}
+    touched_by = "synthesis" if whole else "matvec"
     if policy.matvec == "cpu":
         for vector in vectors:
-            size = {"pool": "ram", "size": "circuits * 32*constraints", "touched_by": "synthesis" if whole else "matvec"}
-            buffers[vector] = size
+            buffers[vector] = {"pool": "ram", "size": "circuits * 32*constraints", "touched_by": touched_by}
     if policy.b_g2_msm == "cpu":
         buffers["b_g2_buckets"] = {"pool": "ram", "size": "6e6 * gt"}
     else:
@@ -149,13 +149,9 @@ def _gpu_worker(name: str, policy: Policy, vectors: list[str]) -> Steps:
         early: Steps = [{"free": vectors}] if policy.free_abc == "after-start" and policy.matvec == "cpu" else []
         finish = [*early, {"spawn": "finaliser", "moves": True}]
     if whole_call:
-        return [*take, *pin, *lock, *prep, *stage, *kernels, *finish[:-_tail(finish)], *after_unlock, *finish[-_tail(finish):]]
+        done = next(i for i, step in enumerate(finish) if "complete" in step)
+        return [*take, *pin, *lock, *prep, *stage, *kernels, *finish[:done], *after_unlock, *finish[done:]]
     return [*take, *pin, *prep, *before, *kernels, *after_unlock, *finish]
-
-
-def _tail(finish: Steps) -> int:
-    """How many lines of `finish` (completion and deallocation) stay outside a lock around the whole call."""
-    return len(finish) - next(i for i, step in enumerate(finish) if "complete" in step)
 
 
 def _prestage(policy: Policy, vectors: list[str]) -> Steps:
@@ -182,8 +178,9 @@ def _kernels(policy: Policy, free_d_bc: Steps) -> Steps:
     msm_h: dict[str, Any] = {"run": "msm_h", "on": "compute", "uses": ["d_a", "buckets", "msm_h_temps"]}
     if policy.msm_sync == "each-batch":
         msm_h["cost"] = "msm_h_each_batch"
-    steps: Steps = [{"run": "matvec", "on": "compute", "cost": "matvec_gpu", "uses": ["d_a", "d_bc"]}] if policy.matvec == "gpu" else []
-    steps += [{"run": "ntt_h", "on": "compute", "uses": ["d_a", "d_bc"]}, {"record": "ntt_done", "on": "compute"}, {"wait": "ntt_done"}]
+    on_device: dict[str, Any] = {"on": "compute", "uses": ["d_a", "d_bc"]}
+    steps: Steps = [{"run": "matvec", "cost": "matvec_gpu", **on_device}] if policy.matvec == "gpu" else []
+    steps += [{"run": "ntt_h", **on_device}, {"record": "ntt_done", "on": "compute"}, {"wait": "ntt_done"}]
     if policy.free_d_bc == "after-ntt":
         steps += free_d_bc
     steps += [
