@@ -1,0 +1,5 @@
+"""`python -m cuzk`."""
+
+from cuzk.cli.main import entry
+
+entry()

@@ -1,0 +1,112 @@
+"""`cuzk VERB …`: finds the verb's module, runs it, turns errors into a line on stderr and an exit code.
+
+Only the module of the verb that is called is imported, so `cuzk --help` needs nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from cuzk import __version__
+from cuzk.errors import CuzkError
+
+VERBS: dict[str, dict[str, str]] = {
+    "Plan": {
+        "sim": "predict a scenario: does it fit, how fast is it, what binds",
+        "explain": "what the peak consists of, why, and what the nearest changes would do",
+        "show": "print the pipeline of a scenario, worker by worker, line by line",
+        "check": "find faults of a pipeline without running it",
+        "schema": "the JSON Schema of scenario files",
+        "validate": "back-test predictions against measured points",
+        "calibrate": "fit a calibration to measured points, traces or a daemon's log",
+        "import": "read timelines and logs of other provers into traces",
+    },
+    "Prove": {
+        "prove": "make one proof from a key and a witness",
+        "verify": "check a proof, a batch or a Filecoin bundle",
+        "run": "execute a scenario for real: threads, memory, proofs",
+        "setup": "make a development key from a circuit",
+        "key": "convert or optimise a key",
+        "inspect": "what a file is, its counts, what it takes in RAM and VRAM",
+        "circuit": "sizes of the built-in circuits; write them as R1CS",
+        "porep": "seal, prove and verify a Filecoin sector",
+    },
+    "Look": {
+        "compare": "predicted against measured, figure by figure",
+        "plot": "one offline HTML page with curves and lanes",
+        "doctor": "what this machine has: CPU, RAM, GPU",
+        "demo": "the whole tour in a few minutes",
+    },
+}
+_ALL = {verb: line for group in VERBS.values() for verb, line in group.items()}
+
+
+def _help() -> str:
+    lines = ["usage: cuzk VERB …   (cuzk VERB --help for its options)", "",
+             "Capacity planner and executor for GPU Groth16 proving on BLS12-381."]  # fmt: skip
+    for group, verbs in VERBS.items():
+        lines += ["", f"{group}:"] + [f"  {verb:<10} {line}" for verb, line in verbs.items()]
+    codes = "0 fine, 1 internal, 2 bad input, 3 out of memory, 4 measured disagrees, 5 hardware missing, 6 invalid proof"
+    return "\n".join([*lines, "", f"exit codes: {codes}, 130 interrupted"])
+
+
+def _parser(verb: str) -> tuple[argparse.ArgumentParser, object]:
+    module = importlib.import_module("cuzk.cli." + {"import": "import_"}.get(verb, verb))
+    parser = argparse.ArgumentParser(prog="cuzk", allow_abbrev=False)
+    module.add_parser(parser.add_subparsers(dest="verb", required=True))
+    return parser, module
+
+
+def _complain(message: str) -> None:
+    print(f"cuzk: {message}", file=sys.stderr)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb; returns the exit code. `--debug` anywhere shows tracebacks."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in args
+    args = [arg for arg in args if arg != "--debug"]
+    if not args or args[0] in ("-h", "--help", "help"):
+        print(_help())
+        return 0 if args else 2
+    if args[0] in ("-V", "--version"):
+        print(f"cuzk {__version__}")
+        return 0
+    if args[0] not in _ALL:
+        near = difflib.get_close_matches(args[0], _ALL, n=1)
+        _complain(f"no verb {args[0]!r}" + (f"; did you mean {near[0]!r}?" if near else "; see cuzk --help"))
+        return 2
+    try:
+        parser, module = _parser(args[0])
+        return int(module.run(parser.parse_args(args)) or 0)  # type: ignore[attr-defined]
+    except CuzkError as error:
+        if debug:
+            raise
+        _complain(str(error))
+        return error.exit_code
+    except KeyboardInterrupt:
+        _complain("interrupted")
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        if debug or error.filename is None:
+            raise
+        _complain(f"{error.filename}: {error.strerror}")
+        return 2
+    except Exception as error:
+        if debug:
+            raise
+        _complain(f"internal fault: {type(error).__name__}: {error} (run again with --debug for the traceback)")
+        return 1
+
+
+def entry() -> None:
+    """The console script."""
+    sys.exit(main())
