@@ -1,0 +1,370 @@
+"""The emitter: gadgets run against it and become rows, or values, or both.
+
+Variables are integers: aux variable i is i, input j is ~j, so the constant ONE is -1. Aux variables and inputs are
+numbered in the order of allocation, rows in the order of enforcement: that order is what makes a foreign key fit.
+
+A linear combination is a list of (variable, coefficient) pairs, the coefficient any Python integer (taken mod r);
+equal variables are merged and zero sums dropped before a row is kept.
+
+Structure and values are separate concerns of the same run: `rows` is a recorder or None, `algebra` computes values
+(`algebra.py`: Python integers for one instance, columns for many) or is None. A gadget that is used often is called
+through `Emitter.call`: its rows are emitted once for each pattern of its arguments and stamped with shifted columns.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cuzk.circuits.field import MODULUS
+
+ONE = -1
+Terms = list[tuple[int, int]]
+
+
+class Bit:
+    """A Boolean: a constant (`var` None), a variable, or the negation of one. `value` is that of the Boolean: an
+    integer whose k-th bit belongs to the k-th instance; None while only structure is emitted."""
+
+    __slots__ = ("const", "neg", "value", "var")
+
+    def __init__(self, var: int | None, neg: bool = False, value: Any = None, const: int = 0) -> None:
+        self.var, self.neg, self.value, self.const = var, neg, value, const
+
+    def terms(self, k: int = 1) -> Terms:
+        if self.var is None:
+            return [(ONE, k)] if self.const else []
+        return [(ONE, k), (self.var, -k)] if self.neg else [(self.var, k)]
+
+    def invert(self, ones: int) -> Bit:
+        value = None if self.value is None else self.value ^ ones
+        return Bit(self.var, not self.neg, value) if self.var is not None else Bit(None, False, value, 1 - self.const)
+
+
+class Num:
+    """A field element that is one variable."""
+
+    __slots__ = ("value", "var")
+
+    def __init__(self, var: int, value: Any = None) -> None:
+        self.var, self.value = var, value
+
+
+class CoefficientTable:
+    """Different coefficients by id: 0 is +1, 1 is -1; at most 65,536 of them."""
+
+    def __init__(self) -> None:
+        self.values: list[int] = [1, MODULUS - 1]
+        self._ids: dict[int, int] = {1: 0, -1: 1, MODULUS - 1: 1}
+
+    def id(self, coefficient: int) -> int:
+        known = self._ids.get(coefficient)
+        if known is None:
+            value = coefficient % MODULUS
+            known = self._ids.get(value)
+            if known is None:
+                known = len(self.values)
+                if known > 0xFFFF:
+                    raise OverflowError("more than 65,536 different coefficients")
+                self.values.append(value)
+                self._ids[value] = known
+            self._ids[coefficient] = known
+        return known
+
+
+class Library:
+    """What emissions share: the coefficient table and the gadgets that were already emitted."""
+
+    def __init__(self) -> None:
+        self.coefficients = CoefficientTable()
+        self.blocks: dict[Any, Block] = {}
+
+
+class MatrixRows:
+    """One of A, B, C while it grows: Python lists, moved into NumPy chunks (lengths, columns, coefficient ids)."""
+
+    __slots__ = ("chunks", "cols", "ids", "lens")
+
+    def __init__(self) -> None:
+        self.lens: list[int] = []
+        self.cols: list[int] = []
+        self.ids: list[int] = []
+        self.chunks: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+
+    def flush(self) -> None:
+        if self.lens:
+            self.chunks.append(
+                (np.array(self.lens, np.int32), np.array(self.cols, np.int32), np.array(self.ids, np.uint16))
+            )
+            self.lens, self.cols, self.ids = [], [], []
+
+    def joined(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        self.flush()
+        empty = (np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.uint16))
+        parts = self.chunks or [empty]
+        return tuple(np.concatenate([p[i] for p in parts]) for i in range(3))  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class Gadget:
+    """A gadget that `Emitter.call` stamps.
+
+    body(cs, args) emits it and returns its outputs. `fast(algebra, args)` gives the values of the outputs without
+    emission, so that a witness can fill the inside later for all calls at once; None where there is no such shortcut.
+    """
+
+    name: str
+    body: Callable[[Emitter, Sequence[Bit | Num]], Sequence[Bit | Num]]
+    fast: Callable[[Any, Sequence[Bit | Num]], Sequence[Any]] | None = None
+
+
+def _pattern(arg: Bit | Num) -> str:
+    if isinstance(arg, Num):
+        return "f"
+    if arg.var is None:
+        return "1" if arg.const else "0"
+    return "n" if arg.neg else "b"
+
+
+def _with_var(wire: Bit | Num, var: int | None, value: Any) -> Bit | Num:
+    return Num(var, value) if isinstance(wire, Num) else Bit(var, wire.neg, value, wire.const)  # type: ignore[arg-type]
+
+
+@dataclass
+class Block:
+    """An emitted gadget. Columns: parameter p is p, ONE is `n_params`, aux i is `n_params + 1 + i`."""
+
+    n_params: int
+    n_aux: int
+    n_rows: int
+    matrices: tuple[tuple[np.ndarray, np.ndarray, np.ndarray], ...]
+    field_aux: np.ndarray
+    """(n_aux,) bool: True where the variable is a field element, False where it is a bit."""
+    outputs: Sequence[Bit | Num]
+    marks: Marks
+
+
+@dataclass
+class Marks:
+    """Which gadget emitted a row: a step function over the rows, nested through blocks."""
+
+    starts: list[int] = field(default_factory=list)
+    labels: list[tuple[str, Marks | None]] = field(default_factory=list)
+
+    def add(self, row: int, label: str, inner: Marks | None = None) -> None:
+        if self.starts and self.starts[-1] == row:
+            self.labels[-1] = (label, inner)
+        else:
+            self.starts.append(row)
+            self.labels.append((label, inner))
+
+    def name(self, row: int) -> str:
+        at = bisect_right(self.starts, row) - 1
+        if at < 0:
+            return ""
+        label, inner = self.labels[at]
+        rest = inner.name(row - self.starts[at]) if inner else ""
+        return " / ".join(part for part in (label, rest) if part)
+
+
+class Emitter:
+    """Collects variables, rows and values. `inline=True` emits every gadget in full (the reference of the stamping)."""
+
+    def __init__(
+        self, library: Library | None = None, *, rows: bool = True, algebra: Any = None, inline: bool = False
+    ) -> None:
+        self.library = library or Library()
+        self.recording, self.algebra, self.inline = rows, algebra, inline
+        self.ones = algebra.ones if algebra is not None else 1
+        self.matrices = (MatrixRows(), MatrixRows(), MatrixRows())
+        self.n_rows = self.n_aux = 0
+        self.n_inputs = 1
+        self.input_values: list[Any] = [None if algebra is None else algebra.constant(1)]
+        self.field_aux: list[np.ndarray | bool] = []
+        self.aux_values: list[Any] = []
+        """Values in the order of allocation: a bit column, a field value, or a `Deferred` call."""
+        self.marks = Marks()
+        self._path: list[str] = []
+
+    # variables
+
+    def bit(self, value: Any) -> Bit:
+        """A new aux variable that holds a bit; no row."""
+        var = self.n_aux
+        self.n_aux = var + 1
+        if self.recording:
+            self.field_aux.append(False)
+        if self.algebra is not None:
+            self.aux_values.append(value)
+        return Bit(var, False, value)
+
+    def num(self, value: Any) -> Num:
+        """A new aux variable that holds a field element; no row."""
+        var = self.n_aux
+        self.n_aux = var + 1
+        if self.recording:
+            self.field_aux.append(True)
+        if self.algebra is not None:
+            self.aux_values.append(value)
+        return Num(var, value)
+
+    def input(self, value: Any) -> Num:
+        """A new public input; no row."""
+        var = ~self.n_inputs
+        self.n_inputs += 1
+        self.input_values.append(value)
+        return Num(var, value)
+
+    def constant_bit(self, value: int) -> Bit:
+        return Bit(None, False, None if self.algebra is None else (self.ones if value else 0), value)
+
+    # rows
+
+    def enforce(self, a: Terms, b: Terms, c: Terms) -> None:
+        """The row a · b = c."""
+        if not self.recording:
+            return
+        self.n_rows += 1
+        ids = self.library.coefficients.id
+        for matrix, terms in zip(self.matrices, (a, b, c), strict=True):
+            if len(terms) > 1 and len({t[0] for t in terms}) != len(terms):
+                merged: dict[int, int] = {}
+                for var, k in terms:
+                    merged[var] = (merged.get(var, 0) + k) % MODULUS
+                terms = [(var, k) for var, k in merged.items() if k]
+            matrix.lens.append(len(terms))
+            for var, k in terms:
+                matrix.cols.append(var)
+                matrix.ids.append(ids(k))
+
+    @contextmanager
+    def scope(self, name: str) -> Iterator[None]:
+        """Names the rows emitted inside."""
+        self._path.append(name)
+        self.marks.add(self.n_rows, " / ".join(self._path))
+        try:
+            yield
+        finally:
+            self._path.pop()
+            self.marks.add(self.n_rows, " / ".join(self._path))
+
+    # stamping
+
+    def call(self, gadget: Gadget, args: Sequence[Bit | Num]) -> Sequence[Bit | Num]:
+        """Emits `gadget` on `args`: stamped where rows are recorded, deferred where only values are wanted."""
+        variables = [a.var for a in args if a.var is not None]
+        distinct = len(set(variables)) == len(variables)
+        if self.inline or not distinct or (self.recording and self.algebra is not None):
+            with self.scope(gadget.name):
+                return gadget.body(self, args)
+        block = self._block(gadget, args)
+        if self.recording:
+            return self._stamp(gadget, block, variables)
+        return self._defer(gadget, block, args)
+
+    def _block(self, gadget: Gadget, args: Sequence[Bit | Num]) -> Block:
+        key = (gadget, "".join(map(_pattern, args)))
+        block = self.library.blocks.get(key)
+        if block is None:
+            block = self.library.blocks[key] = _emit_block(self.library, gadget, args)
+        return block
+
+    def _stamp(self, gadget: Gadget, block: Block, variables: list[int]) -> Sequence[Bit | Num]:
+        base = self.n_aux
+        columns = np.empty(block.n_params + 1 + block.n_aux, np.int32)
+        columns[: block.n_params] = variables
+        columns[block.n_params] = ONE
+        columns[block.n_params + 1 :] = np.arange(base, base + block.n_aux, dtype=np.int32)
+        for matrix, (lens, cols, ids) in zip(self.matrices, block.matrices, strict=True):
+            matrix.flush()
+            matrix.chunks.append((lens, columns[cols], ids))
+        self.field_aux.append(block.field_aux)
+        self.marks.add(self.n_rows, " / ".join([*self._path, gadget.name]), block.marks)
+        self.n_aux += block.n_aux
+        self.n_rows += block.n_rows
+        self.marks.add(self.n_rows, " / ".join(self._path))
+        return [
+            out if out.var is None else _with_var(out, int(columns[out.var]), None) for out in block.outputs
+        ]
+
+    def _defer(self, gadget: Gadget, block: Block, args: Sequence[Bit | Num]) -> Sequence[Bit | Num]:
+        if gadget.fast is None:
+            return gadget.body(self, args)
+        base = self.n_aux
+        self.aux_values.append(Deferred(gadget, block, args, base))
+        self.n_aux += block.n_aux
+        values = gadget.fast(self.algebra, args)
+        first = block.n_params + 1
+        outputs: list[Bit | Num] = []
+        for out, value in zip(block.outputs, values, strict=True):
+            var = out.var
+            if var is not None:
+                var = base + var - first if var >= first else args[self._parameter(args, var)].var
+            outputs.append(_with_var(out, var, value))
+        return outputs
+
+    @staticmethod
+    def _parameter(args: Sequence[Bit | Num], p: int) -> int:
+        return [i for i, a in enumerate(args) if a.var is not None][p]
+
+    # results
+
+    def field_mask(self) -> np.ndarray:
+        """(n_aux,) bool: True where an aux variable is a field element, False where it is a bit."""
+        parts = [np.atleast_1d(np.asarray(p, bool)) for p in _grouped(self.field_aux)]
+        return np.concatenate(parts) if parts else np.empty(0, bool)
+
+
+@dataclass(frozen=True)
+class Deferred:
+    """A call whose inner values are filled later, together with all calls of the same block."""
+
+    gadget: Gadget
+    block: Block
+    args: Sequence[Bit | Num]
+    base: int
+
+
+def _grouped(items: list[np.ndarray | bool]) -> Iterator[np.ndarray | list[bool]]:
+    run: list[bool] = []
+    for item in items:
+        if isinstance(item, np.ndarray):
+            if run:
+                yield run
+                run = []
+            yield item
+        else:
+            run.append(item)
+    if run:
+        yield run
+
+
+def _emit_block(library: Library, gadget: Gadget, args: Sequence[Bit | Num]) -> Block:
+    cs = Emitter(library)
+    formal: list[Bit | Num] = []
+    n_params = 0
+    for arg in args:
+        if arg.var is None:
+            formal.append(_with_var(arg, None, None))
+        else:
+            formal.append(_with_var(arg, -2 - n_params, None))
+            n_params += 1
+    outputs = gadget.body(cs, formal)
+    if cs.n_inputs != 1:
+        raise ValueError(f"gadget {gadget.name!r} allocates inputs and cannot be stamped")
+    # local numbering: parameter p (-2-p) -> p, ONE (-1) -> n_params, aux i -> n_params + 1 + i
+    first = n_params + 1
+    matrices = []
+    for matrix in cs.matrices:
+        lens, cols, ids = matrix.joined()
+        matrices.append((lens, np.where(cols >= 0, cols + first, np.where(cols == ONE, n_params, -2 - cols)), ids))
+    local = [
+        out if out.var is None else _with_var(out, out.var + first if out.var >= 0 else -2 - out.var, None)
+        for out in outputs
+    ]
+    return Block(n_params, cs.n_aux, cs.n_rows, tuple(matrices), cs.field_mask(), local, cs.marks)

@@ -1,0 +1,58 @@
+"""What a challenge's witness is made from: values of any algebra, or None while only structure is emitted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cuzk.circuits.porep.shape import DRG_PARENTS, EXPANDER_PARENTS, Shape
+
+
+@dataclass(frozen=True)
+class PathValues:
+    """A Merkle path from the leaf up: for each level the bits of the index (least significant first) and the
+    siblings in the order of their positions."""
+
+    levels: Sequence[tuple[Sequence[Any], Sequence[Any]]]
+
+
+@dataclass(frozen=True)
+class ParentValues:
+    labels: Sequence[Any]
+    """The parent's column: its label in each layer."""
+    path: PathValues
+
+
+@dataclass(frozen=True)
+class ChallengeValues:
+    data: Any
+    data_path: PathValues
+    parents: Sequence[ParentValues]
+    """Six DRG parents, then eight expander parents."""
+    node_bits: Sequence[Any]
+    """64 bits of the challenge, least significant first."""
+    replica_path: PathValues
+    column_path: PathValues
+
+
+@dataclass(frozen=True)
+class PrefixValues:
+    replica_id: Any = None
+    comm_d: Any = None
+    comm_r: Any = None
+    comm_r_last: Any = None
+    comm_c: Any = None
+
+
+def _blank_path(arities: Sequence[int]) -> PathValues:
+    return PathValues([([None] * (a.bit_length() - 1), [None] * (a - 1)) for a in arities])
+
+
+def blank_challenge(shape: Shape) -> ChallengeValues:
+    """The shape of a challenge without values."""
+    path = _blank_path(shape.path)
+    parent = ParentValues([None] * shape.layers, path)
+    return ChallengeValues(
+        None, _blank_path([2] * shape.tree_d_levels), [parent] * (DRG_PARENTS + EXPANDER_PARENTS), [None] * 64, path, path
+    )
