@@ -1,0 +1,28 @@
+# `make demo`: set everything up and run the main job. `make test`: set everything up and pass the tests.
+# Needs python3 (>= 3.11, with venv), g++ and make.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+
+.PHONY: demo test test-slow setup clean
+
+setup: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml CMakeLists.txt $(wildcard kernels/*/*.hpp kernels/*/*.cpp)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -e '.[test]'
+	touch $@
+
+demo: setup
+	$(BIN)/cuzk demo -o out/demo
+
+test: setup
+	$(BIN)/python -m pytest -n auto
+
+test-slow: setup
+	$(BIN)/python -m pytest -n auto -m slow
+
+clean:
+	rm -rf $(VENV) build dist out

@@ -1,0 +1,166 @@
+"""One offline HTML page: predicted and measured levels of each pool on the same axes, lanes of the workers below."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cuzk.report.files import write_text
+from cuzk.report.lanes import Bar, PoolCurves, bars, pool_curves
+from cuzk.trace.event import Event
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+Side = tuple[str, Sequence[Event]]
+"""("predicted" | "measured" | a label, events)"""
+
+STEP_COLOURS = {
+    "witness": "#4878a8", "matvec": "#7ba3cc", "synthesis": "#4878a8", "pin_pages": "#b7a57a", "prep_msm": "#c49c3c",
+    "copy": "#9a86b8", "ntt_h": "#2d8a6e", "msm_h": "#3fae8c", "batch_add": "#74c7a5", "tail_msm": "#a5dcc5",
+    "gpu_overhead": "#c9cdd2", "b_g2_msm": "#d68a4a", "epilogue": "#b0563f", "wait": "#e6e8eb",
+}  # fmt: skip
+OTHER_COLOUR = "#9aa3ad"
+SIDE_COLOURS = ["#1f4e79", "#c0392b", "#2d8a6e", "#8e6bbf"]
+MAX_LANES = 60
+CSS = """
+body{font:15px/1.5 system-ui,-apple-system,'Segoe UI',sans-serif;margin:0;color:#1c2733;background:#fff}
+main{max-width:1280px;margin:0 auto;padding:24px}
+h1{font-size:22px;margin:0 0 4px} .verdict{font-size:17px;font-weight:600;margin:0 0 16px;white-space:pre-wrap}
+.fits{color:#1d7a55}.risky{color:#a86a00}.oom{color:#b3261e}
+table{border-collapse:collapse;margin:12px 0 20px}
+th,td{padding:4px 14px 4px 0;text-align:right;border-bottom:1px solid #e3e7eb}
+th:first-child,td:first-child{text-align:left} th{font-weight:600;color:#51606f}
+.note{color:#51606f;font-size:13px}
+"""
+
+
+def write_page(path: str | Path, sides: Sequence[Side], *, title: str = "cuzk", verdict: str = "",
+               verdict_class: str = "", note: str = "") -> None:  # fmt: skip
+    """Write the page. `sides`: one to four labelled event lists, drawn on shared axes.
+
+    The page holds all it needs (about 5 MB of it the plotting script): it opens without a network.
+    """
+    import plotly.io as pio
+
+    figure = figure_of(sides)
+    body = pio.to_html(figure, include_plotlyjs=True, full_html=False, config={"displaylogo": False, "responsive": True})
+    heading = f"<h1>{html.escape(title)}</h1>"
+    if verdict:
+        heading += f'<p class="verdict {html.escape(verdict_class)}">{html.escape(verdict)}</p>'
+    foot = f'<p class="note">{html.escape(note)}</p>' if note else ""
+    write_text(path, f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
+               f"<style>{CSS}</style></head><body><main>{heading}{_peaks_table(sides)}{body}{foot}</main></body></html>")
+
+
+def _peaks_table(sides: Sequence[Side]) -> str:
+    curves = [(label, pool_curves(events)) for label, events in sides]
+    pools = _used_pools([pools for _, pools in curves])
+    head = "".join(f"<th>{html.escape(label)} live</th><th>resident</th>" for label, _ in curves)
+    rows = ""
+    for pool in pools:
+        cells = ""
+        for _, by_pool in curves:
+            found = by_pool.get(pool)
+            cells += f"<td>{_gib(found.live.peak if found else 0)}</td><td>{_gib(found.resident.peak if found else 0)}</td>"
+        rows += f"<tr><td>{html.escape(pool)}</td>{cells}</tr>"
+    return f"<table><thead><tr><th>peak of</th>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _gib(value: float) -> str:
+    return "–" if not value else f"{value:.1f} GiB" if value >= 10 else f"{value:.2f} GiB"
+
+
+def _used_pools(sides: Sequence[dict[str, PoolCurves]]) -> list[str]:
+    names = {name: None for pools in sides for name in pools}
+    return sorted(n for n in names if any(p[n].live.peak or p[n].resident.peak for p in sides if n in p))
+
+
+def figure_of(sides: Sequence[Side]) -> go.Figure:
+    """The plotly figure: a row for each pool that was used, then a row of lanes for each side."""
+    import plotly.graph_objects as go
+    from plotly.subplots import make_subplots
+
+    curves = [pool_curves(events) for _, events in sides]
+    pools = _used_pools(curves)
+    lanes = [bars(events) for _, events in sides]
+    heights = [260] * len(pools) + [max(160, 16 * min(MAX_LANES, len({b.lane for b in side})) + 60) for side in lanes]
+    titles = [f"{pool}, GiB" for pool in pools] + [f"workers, {label}" for label, _ in sides]
+    figure = make_subplots(
+        rows=len(heights), cols=1, shared_xaxes=True, subplot_titles=titles, row_heights=heights,
+        vertical_spacing=min(0.06, 48 / sum(heights)),
+    )  # fmt: skip
+    for row, pool in enumerate(pools, 1):
+        for index, (label, _) in enumerate(sides):
+            if pool in curves[index]:
+                _draw_pool(figure, row, label, SIDE_COLOURS[index % 4], curves[index][pool], go, first=row == 1)
+    seen: set[str] = set()
+    for offset, side in enumerate(lanes):
+        _draw_lanes(figure, len(pools) + 1 + offset, side, go, seen)
+    figure.update_layout(
+        height=sum(heights) + 120, barmode="overlay", bargap=0.15, template="plotly_white", hovermode="closest",
+        margin={"l": 150, "r": 20, "t": 50, "b": 40}, legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
+    )  # fmt: skip
+    figure.update_layout(legend_y=1 + 40 / (sum(heights) + 120))
+    figure.update_xaxes(title_text="seconds", row=len(heights), col=1)
+    figure.update_xaxes(showticklabels=True)
+    return figure
+
+
+def _draw_pool(figure: go.Figure, row: int, label: str, colour: str, pool: PoolCurves, go: Any, first: bool) -> None:
+    end = max([*pool.live.t[-1:], *pool.resident.t[-1:], 0.0])
+    common = {"mode": "lines", "legendgroup": label}
+    if pool.live.t:
+        figure.add_trace(
+            go.Scattergl(x=[*pool.live.t, end], y=[*pool.live.gib, pool.live.gib[-1]], name=f"{label}: live",
+                         text=[*pool.live.hover, pool.live.hover[-1]], showlegend=first,
+                         hovertemplate="%{x:.2f} s: %{y:.2f} GiB<br>%{text}", line={"shape": "hv", "color": colour, "width": 1.6},
+                         **common), row=row, col=1)  # fmt: skip
+    for curve, name, dash in ((pool.reserved, "reserved", "dot"), (pool.resident, "resident", "dash")):
+        if curve.t:
+            figure.add_trace(
+                go.Scattergl(x=curve.t, y=curve.gib, name=f"{label}: {name}", showlegend=first,
+                             hovertemplate="%{x:.2f} s: %{y:.2f} GiB " + name,
+                             line={"shape": "hv" if name == "reserved" else "linear", "color": colour, "width": 1.2, "dash": dash},
+                             **common), row=row, col=1)  # fmt: skip
+    if pool.capacity_gib and pool.capacity_gib < 4 * max(pool.live.peak, pool.resident.peak, 1e-9):
+        figure.add_hline(y=pool.capacity_gib, line={"color": "#555", "width": 1, "dash": "dash"}, row=row, col=1,
+                         annotation_text=f"limit {pool.capacity_gib:.1f}", annotation_position="top left")  # fmt: skip
+    for t, text in pool.ooms:
+        figure.add_vline(x=t, line={"color": "#b3261e", "width": 1.5}, row=row, col=1, annotation_text=f"out of memory: {text}",
+                         annotation_position="bottom left")  # fmt: skip
+    figure.update_yaxes(rangemode="tozero", row=row, col=1)
+
+
+def _draw_lanes(figure: go.Figure, row: int, side: list[Bar], go: Any, seen: set[str]) -> None:
+    busy: dict[str, float] = {}
+    for bar in side:
+        busy[bar.lane] = busy.get(bar.lane, 0.0) + (bar.end - bar.start) * (bar.kind == "run")
+    shown = sorted(sorted(busy, key=lambda lane: -busy[lane])[:MAX_LANES], key=_lane_order, reverse=True)
+    by_name: dict[str, list[Bar]] = {}
+    for bar in side:
+        if bar.lane in shown:
+            by_name.setdefault("wait" if bar.kind == "wait" else bar.name, []).append(bar)
+    for name in sorted(by_name, key=lambda n: n != "wait"):  # waits lie below the work
+        group = by_name[name]
+        figure.add_trace(
+            go.Bar(x=[b.end - b.start for b in group], base=[b.start for b in group], y=[b.lane for b in group],
+                   orientation="h", name=name, legendgroup=name, showlegend=name not in seen,
+                   marker={"color": STEP_COLOURS.get(name, OTHER_COLOUR), "line": {"width": 0}},
+                   customdata=[[b.name, b.start, b.end - b.start, _who(b)] for b in group],
+                   hovertemplate="%{customdata[0]} %{customdata[3]}<br>from %{customdata[1]:.2f} s for %{customdata[2]:.3f} s<extra></extra>",
+                   ), row=row, col=1)  # fmt: skip
+        seen.add(name)
+    figure.update_yaxes(categoryorder="array", categoryarray=shown, tickfont={"size": 10}, row=row, col=1)
+
+
+def _lane_order(lane: str) -> list[Any]:
+    import re
+
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", lane)]
+
+
+def _who(bar: Bar) -> str:
+    return "" if bar.proof is None else f"(proof {bar.proof}, partition {bar.partition})"
