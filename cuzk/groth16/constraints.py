@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cuzk.groth16.field import FR_MODULUS, FR_R2, fr_array
+from cuzk.groth16.field import FR_MODULUS, FR_R, FR_R2, fr_array
 
-FORM_SCALE = {"std": 1, "mont2": FR_R2}
-"""Forms of a coefficient in files: canonical (.r1cs) and value·R² (.zkey)."""
+FORM_SCALE = {"std": 1, "mont": FR_R, "mont2": FR_R2}
+"""Forms of a coefficient in files: canonical (.r1cs), Montgomery (our own) and value·R² (.zkey)."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,14 @@ class CoefficientTable:
         self.values = fr_array([scale % FR_MODULUS, -scale % FR_MODULUS])
         self._rehash()
 
+    @staticmethod
+    def from_mont(values: np.ndarray) -> CoefficientTable:
+        """A table that is read as a whole; `values[0]` and `values[1]` are +1 and −1."""
+        table = CoefficientTable("mont")
+        table.values = values
+        table._rehash()
+        return table
+
     def _rehash(self) -> None:
         self._salt = np.frombuffer(os.urandom(32), dtype=np.uint64) | np.uint64(1)
         hashes = self._hash(self.values)
@@ -129,6 +137,8 @@ class CoefficientTable:
         """The table in Montgomery form, `(k, 4)`."""
         from cuzk import native
 
+        if self.form == "mont":
+            return self.values
         if self.form == "std":
             return native.fr_from_std(self.values)
         return native.fr_to_std(self.values)  # value·R² times R^-1

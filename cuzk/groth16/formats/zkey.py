@@ -38,6 +38,8 @@ NAMES = {
 PROTOCOLS = {1: "groth16", 2: "plonk", 10: "fflonk"}
 G1_BYTES, G2_BYTES = 96, 192
 COEFFICIENT = np.dtype([("matrix", "<u4"), ("row", "<u4"), ("wire", "<u4"), ("value", "<u8", 4)])
+DEVELOPMENT_MARK = b"cuzk development key"
+"""Stands where the hash of the circuit would, in keys that no ceremony made."""
 CHUNK = 1 << 20
 
 
@@ -149,6 +151,11 @@ class ZkeyFile:
         # The last rows are those of the inputs.
         n_constraints = max(0, rows - header.n_public - 1)
         return ConstraintSystem(header.n_wires, header.n_public, n_constraints, table, a, b, None, has_input_rows=True)
+
+    @property
+    def development(self) -> bool:
+        """Whether `cuzk setup` made the key from secrets of its own."""
+        return 10 in self.container and self.container.section(10).data[:64].tobytes().startswith(DEVELOPMENT_MARK)
 
     def contribution_names(self) -> list[str]:
         """Names of the phase 2 contributions in section 10; empty where the section is missing. Raises FormatError

@@ -1,0 +1,136 @@
+"""One proving key, whatever file it came from.
+
+What differs between the worlds is data here: the root of unity (5 in snarkjs's keys, 7 in bellman's), the form of
+the H points (odd
+Lagrange points, monomials), whether L absorbs C (c-free), and whether the lists keep points at infinity (snarkjs) or
+leave them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from cuzk.errors import InputError
+from cuzk.groth16 import points
+from cuzk.groth16.constraints import ConstraintSystem
+from cuzk.groth16.formats.files import Path
+from cuzk.groth16.formats.vk import VerifyingKey
+
+QUOTIENTS = ("c-free", "odd-coset", "bellman")
+"""Ways to get Σ (A·B − C) from the key, best first: 4, 6 and 7 transforms."""
+
+
+@dataclass
+class Query:
+    """A list of key points that is multiplied by witness values.
+
+    `points` is `(n, 12)` or `(n, 24)` mont. Row k belongs to wire `wires[k]`, or to wire `first + k` where `wires`
+    is None.
+    `infinities` says whether rows may be the point at infinity.
+    """
+
+    points: np.ndarray
+    wires: np.ndarray | None = None
+    first: int = 0
+    infinities: bool = False
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def of_wires(self, per_wire: np.ndarray) -> np.ndarray:
+        """The entries of a per-wire array for the rows of this query."""
+        if self.wires is None:
+            return per_wire[self.first : self.first + len(self)]
+        return per_wire[self.wires]
+
+    def wires_of(self, rows: np.ndarray) -> np.ndarray:
+        """The wires of some rows."""
+        return rows + self.first if self.wires is None else self.wires[rows]
+
+    @cached_property
+    def finite(self) -> np.ndarray | None:
+        """Which rows are not infinity, or None when all are. Reads the whole list once."""
+        if not self.infinities:
+            return None
+        finite = self.points.any(axis=1)
+        return None if bool(finite.all()) else finite
+
+
+@dataclass
+class ProvingKey:
+    """Everything a proof needs of its key. Points are mont: G1 `(1, 12)`, G2 `(1, 24)`."""
+
+    path: Path
+    kind: str
+    root: int
+    log_domain: int
+    n_wires: int
+    n_public: int
+    alpha_g1: np.ndarray
+    beta_g1: np.ndarray
+    beta_g2: np.ndarray
+    gamma_g2: np.ndarray
+    delta_g1: np.ndarray
+    delta_g2: np.ndarray
+    ic: np.ndarray
+    a_query: Query
+    b_g1_query: Query
+    b_g2_query: Query
+    l_query: Query | None
+    l_c_free_query: Query | None
+    h_odd: np.ndarray | None
+    h_monomial: np.ndarray | None
+    read_system: Callable[[], ConstraintSystem] = field(repr=False)
+    development: bool = False
+
+    @property
+    def domain(self) -> int:
+        return 1 << self.log_domain
+
+    @cached_property
+    def system(self) -> ConstraintSystem:
+        """The matrices, with input rows."""
+        return self.read_system()
+
+    @property
+    def quotients(self) -> tuple[str, ...]:
+        """The quotients that this key can serve, best first."""
+        possible = {
+            "c-free": self.h_odd is not None and self.l_c_free_query is not None,
+            "odd-coset": self.h_odd is not None and self.l_query is not None,
+            "bellman": self.h_monomial is not None and self.l_query is not None,
+        }
+        return tuple(name for name in QUOTIENTS if possible[name])
+
+    def require_quotient(self, quotient: str | None) -> str:
+        """The quotient to use; None picks the best. Raises InputError, naming the way out, if the key cannot serve
+        it.
+        """
+        if quotient is None:
+            return self.quotients[0]
+        if quotient not in QUOTIENTS:
+            raise InputError(f"unknown quotient {quotient!r}; there are {', '.join(QUOTIENTS)}")
+        if quotient not in self.quotients:
+            has = "c-free needs H on the odd coset and L with C absorbed"
+            has = {"odd-coset": "odd-coset needs H on the odd coset", "bellman": "bellman needs H as monomials"}.get(
+                quotient, has
+            )
+            raise InputError(
+                f"{self.path}: this {self.kind} key serves {' and '.join(self.quotients)}; {has}. "
+                f"Convert it once: cuzk key optimise {self.path} --r1cs R1CS --quotients {quotient} -o OUT.ckey"
+            )
+        return quotient
+
+    def verifying_key(self) -> VerifyingKey:
+        """The key's public half."""
+        names = ("alpha_g1", "beta_g2", "gamma_g2", "delta_g2", "beta_g1", "delta_g1")
+        try:
+            fixed = {name: points.from_mont(getattr(self, name)) for name in names}
+            ic = tuple(points.from_mont(self.ic[i : i + 1]) for i in range(len(self.ic)))
+        except points.PointError as error:
+            raise InputError(f"{self.path}: {error}") from error
+        return VerifyingKey(ic=ic, development=self.development, **fixed)

@@ -1,0 +1,159 @@
+"""Opening a key file of any kind as a ProvingKey."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cuzk.errors import FormatError, InputError
+from cuzk.groth16.constraints import ConstraintSystem
+from cuzk.groth16.formats.files import Path, map_file
+from cuzk.groth16.key import ProvingKey, Query
+
+
+def load_key(path: Path, r1cs: Path | None = None) -> ProvingKey:
+    """A .zkey, .ckey or .params as a key; by content, not by name. `.params` need the circuit's R1CS.
+
+    With an R1CS the key's system also has C, so that an unsatisfied constraint can be named. Raises FormatError,
+    InputError.
+    """
+    magic = map_file(path)[:8].tobytes()
+    if magic[:4] == b"zkey":
+        key = _from_zkey(path)
+    elif magic == b"cuzk-key":
+        from cuzk.groth16.formats.ckey import CkeyFile
+
+        key = CkeyFile(path).key()
+    else:
+        for known in (b"r1cs", b"wtns", b"ptau"):
+            if magic[:4] == known:
+                raise FormatError(path, f"this is a .{known.decode()} file, not a proving key", offset=0)
+        return _from_params(path, r1cs)
+    if r1cs is not None:
+        attach_r1cs(key, r1cs)
+    return key
+
+
+def read_r1cs_system(path: Path) -> ConstraintSystem:
+    """The system of an .r1cs or a .pce file, without merging."""
+    from cuzk.groth16.formats.matrices import PCE_MAGIC, read_pce
+    from cuzk.groth16.formats.r1cs import R1csFile
+
+    if map_file(path)[:8].tobytes() == PCE_MAGIC:
+        return read_pce(path)
+    return R1csFile(path).constraints()
+
+
+def attach_r1cs(key: ProvingKey, r1cs: Path) -> None:
+    """Give the key's system the matrix C of an R1CS. Raises InputError when it is the R1CS of another circuit."""
+    other = read_r1cs_system(r1cs).with_input_rows()
+    own = key.system
+    pairs = (("wires", own.n_wires, other.n_wires), ("public signals", own.n_public, other.n_public))
+    for what, mine, theirs in pairs:
+        if mine != theirs:
+            raise InputError(f"{r1cs}: is not the circuit of {key.path}: {theirs} {what}, the key has {mine}")
+    if not _same_rows(own, other):
+        other, own = other.merged(), own.merged()
+        if not _same_rows(own, other):
+            raise InputError(f"{r1cs}: is not the circuit of {key.path}: the matrices A and B differ")
+    key.__dict__["system"] = other
+
+
+def _same_rows(own: ConstraintSystem, other: ConstraintSystem) -> bool:
+    """Whether A and B are the same, term by term; the order within a row does not matter."""
+    for mine, theirs in ((own.a, other.a), (own.b, other.b)):
+        rows = min(mine.rows, theirs.rows)
+        if mine.nonzeros != theirs.nonzeros or not np.array_equal(mine.row_ptr[: rows + 1], theirs.row_ptr[: rows + 1]):
+            return False
+        mine_order: slice | np.ndarray = slice(None)
+        their_order: slice | np.ndarray = slice(None)
+        if not np.array_equal(mine.col, theirs.col):
+            mine_order, their_order = (np.lexsort((m.col, m.row_of_term())) for m in (mine, theirs))
+            if not np.array_equal(mine.col[mine_order], theirs.col[their_order]):
+                return False
+        mine_values = own.table_mont[mine.coef_id[mine_order]]
+        if not np.array_equal(mine_values, other.table_mont[theirs.coef_id[their_order]]):
+            return False
+    return True
+
+
+def _from_zkey(path: Path) -> ProvingKey:
+    from cuzk.groth16.formats.zkey import ZkeyFile
+
+    file = ZkeyFile(path)
+    header = file.header
+    return ProvingKey(
+        path=path,
+        kind="zkey",
+        root=5,
+        log_domain=header.domain.bit_length() - 1,
+        n_wires=header.n_wires,
+        n_public=header.n_public,
+        alpha_g1=header.alpha_g1,
+        beta_g1=header.beta_g1,
+        beta_g2=header.beta_g2,
+        gamma_g2=header.gamma_g2,
+        delta_g1=header.delta_g1,
+        delta_g2=header.delta_g2,
+        ic=file.ic,
+        a_query=Query(file.a, infinities=True),
+        b_g1_query=Query(file.b_g1, infinities=True),
+        b_g2_query=Query(file.b_g2, infinities=True),
+        l_query=Query(file.l, first=header.n_public + 1, infinities=True),
+        l_c_free_query=None,
+        h_odd=file.h,
+        h_monomial=None,
+        read_system=file.constraints,
+        development=file.development,
+    )
+
+
+def _from_params(path: Path, r1cs: Path | None) -> ProvingKey:
+    from cuzk.groth16 import points
+    from cuzk.groth16.formats.params import ParamsFile
+
+    file = ParamsFile(path)
+    if r1cs is None:
+        raise InputError(f"{path}: a .params file holds no matrices; give the circuit with --r1cs")
+    system = read_r1cs_system(r1cs).merged().with_input_rows()
+    inputs = system.n_public + 1
+    a_wires, b_wires = densities(system)
+    expected = {
+        "inputs": (file.n_inputs, inputs),
+        "wires": (file.n_wires, system.n_wires),
+        "rows of the domain": (file.domain, 1 << system.log_domain),
+        "points of a": (file.lists["a"].count, len(a_wires)),
+        "points of b": (file.lists["b_g1"].count, len(b_wires)),
+    }
+    for what, (found, wanted) in expected.items():
+        if found != wanted:
+            raise InputError(f"{path}: not the parameters of {r1cs}: {found} {what}, the circuit has {wanted}")
+    vk = file.verifying_key()
+    names = ("alpha_g1", "beta_g1", "beta_g2", "gamma_g2", "delta_g1", "delta_g2")
+    fixed = {name: points.to_mont(getattr(vk, name)) for name in names}
+    mont = {name: part.mont(path) for name, part in file.lists.items()}
+    return ProvingKey(
+        path=path,
+        kind="params",
+        root=7,
+        log_domain=system.log_domain,
+        n_wires=system.n_wires,
+        n_public=system.n_public,
+        ic=np.concatenate([points.to_mont(p) for p in vk.ic]),
+        a_query=Query(mont["a"], a_wires),
+        b_g1_query=Query(mont["b_g1"], b_wires),
+        b_g2_query=Query(mont["b_g2"], b_wires),
+        l_query=Query(mont["l"], first=inputs),
+        l_c_free_query=None,
+        h_odd=None,
+        h_monomial=mont["h"],
+        read_system=lambda: system,
+        development=file.development,
+        **fixed,
+    )
+
+
+def densities(system: ConstraintSystem) -> tuple[np.ndarray, np.ndarray]:
+    """The wires (u32, rising) that bellman's lists a and b hold: those in some row of A (with input rows), of B."""
+    a_used = system.with_input_rows().a.used_columns(system.n_wires)
+    b_used = system.b.used_columns(system.n_wires)
+    return np.flatnonzero(a_used).astype(np.uint32), np.flatnonzero(b_used).astype(np.uint32)

@@ -1,0 +1,203 @@
+"""The steps of a Groth16 proof, named as in the pipeline, each a function over one ProofState.
+
+    A = alpha + Σ w_i·A_i + r·delta                      in G1
+    B = beta  + Σ w_i·B_i + s·delta                      in G2 (and in G1, for C)
+    C = Σ w_i·L_i + Σ p_j·H_j + s·A + r·B − r·s·delta    in G1
+
+[Groth 2016, §3.2.] w: all wires, wire 0 = 1; p: the quotient's scalars (quotient.py). Order: witness, matvec,
+upload, ntt_h, msm_h;
+prep_msm, batch_add, tail_msm, b_g2_msm; epilogue. prep_msm needs only the witness and may run beside the first five.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cuzk import native
+from cuzk.errors import InputError, ProofInvalid
+from cuzk.groth16 import points
+from cuzk.groth16.constraints import ConstraintSystem, SparseMatrix
+from cuzk.groth16.field import FR_MODULUS, fr_array, fr_ints
+from cuzk.groth16.formats.proof import Proof
+from cuzk.groth16.key import Query
+from cuzk.groth16.prover import quotient
+from cuzk.groth16.prover.state import ProofState, Split
+
+G1_QUERIES = ("l", "a", "b_g1")
+
+
+def _query(state: ProofState, name: str) -> Query:
+    """The key's list for a sum; with the c-free quotient, l is the list that has C absorbed."""
+    if name == "l":
+        query = state.key.l_c_free_query if state.quotient == "c-free" else state.key.l_query
+        assert query is not None  # require_quotient has seen to it
+        return query
+    return getattr(state.key, f"{name}_query")
+
+
+def witness(state: ProofState, values_std: np.ndarray) -> None:
+    """Take the assignment of all wires, `(n_wires, 4)` canonical. Raises InputError when it is not one of this
+    circuit.
+    """
+    key = state.key
+    if len(values_std) != key.n_wires:
+        raise InputError(f"the witness has {len(values_std)} values, the circuit of {key.path} has {key.n_wires} wires")
+    bad = native.fr_less_than_r(values_std)
+    if bad >= 0:
+        raise InputError(f"value {bad} of the witness is not below the field's modulus")
+    if values_std[0].tolist() != [1, 0, 0, 0]:
+        raise InputError("value 0 of the witness is not one")
+    state.aux = values_std
+    state.public = fr_ints(values_std[1 : key.n_public + 1])
+
+
+def matvec(state: ProofState) -> None:
+    """a = A·w, b = B·w and, if the quotient needs it, c, by rows. Where the system has no C, c = a∘b (true of a
+    satisfied one).
+    """
+    system = state.key.system
+    w = native.fr_from_std(state.take("aux"), threads=state.threads)
+    state.a = _times(system.a, system, w, state.threads)
+    state.b = _times(system.b, system, w, state.threads)
+    if not quotient.NEEDS_C[state.quotient]:
+        return
+    if system.c is None:
+        rows = min(len(state.a), len(state.b))
+        state.c = native.fr_mul(state.a[:rows], state.b[:rows], threads=state.threads)
+        return
+    state.c = _times(system.c, system, w, state.threads)
+    row = first_unsatisfied(state.a, state.b, state.c)
+    if row >= 0:
+        raise ProofInvalid(f"the witness does not satisfy constraint {row} (counted from 0) of {system.n_constraints}")
+
+
+def _times(matrix: SparseMatrix, system: ConstraintSystem, w: np.ndarray, threads: int | None) -> np.ndarray:
+    return native.matvec_csr(matrix.row_ptr, matrix.col, matrix.coef_id, system.table_mont, w, threads=threads)
+
+
+def first_unsatisfied(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> int:
+    """The first row with a·b ≠ c, or -1; rows behind the end of b and c are zero."""
+    rows = min(len(a), len(b), len(c))
+    wrong = (native.fr_mul(a[:rows], b[:rows]) != c[:rows]).any(axis=1)
+    return int(np.argmax(wrong)) if bool(wrong.any()) else -1
+
+
+def upload(state: ProofState) -> None:
+    """Lay a, b, c out on the domain, zeros behind the rows: d_a (m, 4), d_bc (m or 2m, 4). Where there is a device,
+    this is the copy.
+    """
+    m = state.key.domain
+    needs_c = quotient.NEEDS_C[state.quotient]
+    state.d_a = np.zeros((m, 4), dtype=np.uint64)
+    state.d_bc = np.zeros((2 * m if needs_c else m, 4), dtype=np.uint64)
+    a, b = state.take("a"), state.take("b")
+    if max(len(a), len(b)) > m:
+        raise InputError(f"{state.key.path}: {max(len(a), len(b))} rows do not fit the key's domain of {m}")
+    state.d_a[: len(a)] = a
+    state.d_bc[: len(b)] = b
+    if needs_c:
+        c = state.take("c")
+        state.d_bc[m : m + len(c)] = c
+
+
+def ntt_h(state: ProofState) -> None:
+    """The quotient's scalars, in place of d_a. d_bc is dead afterwards."""
+    m, root = state.key.domain, state.key.root
+    a, bc = state.take("d_a"), state.take("d_bc")
+    if state.quotient == "c-free":
+        state.d_a = quotient.c_free(a, bc, root, state.threads)
+    else:
+        way = quotient.bellman if state.quotient == "bellman" else quotient.odd_coset
+        state.d_a = way(a, bc[:m], bc[m:], root, state.threads)
+
+
+def msm_h(state: ProofState) -> None:
+    """Σ p_j·H_j: full-width scalars, every point of the list."""
+    h = state.key.h_monomial if state.quotient == "bellman" else state.key.h_odd
+    assert h is not None  # require_quotient has seen to it
+    state.sums["h"] = native.msm_g1(h, state.take("d_a"), threads=state.threads)
+
+
+def prep_msm(state: ProofState) -> None:
+    """Split the scalars of each query into zero, one and other: bitmaps for batch_add, tails for tail_msm and
+    b_g2_msm.
+    """
+    aux = state.take("aux")
+    ones_bitmap, tail = native.scan_witness(aux)
+    is_one = np.unpackbits(ones_bitmap, count=len(aux), bitorder="little").view(bool)
+    is_other = np.zeros(len(aux), dtype=bool)
+    is_other[tail] = True
+    splits = {name: _split(_query(state, name), is_one, is_other, aux) for name in G1_QUERIES}
+    b_g1, b_g2 = state.key.b_g1_query, state.key.b_g2_query
+    same = b_g1.wires is b_g2.wires and _same_rows(b_g1.finite, b_g2.finite)
+    splits["b_g2"] = splits["b_g1"] if same else _split(b_g2, is_one, is_other, aux)
+    state.splits = splits
+
+
+def _same_rows(one: np.ndarray | None, other: np.ndarray | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other)
+
+
+def _split(query: Query, is_one: np.ndarray, is_other: np.ndarray, aux: np.ndarray) -> Split:
+    ones, others = query.of_wires(is_one), query.of_wires(is_other)
+    if query.finite is not None:
+        ones, others = ones & query.finite, others & query.finite
+    rows = np.flatnonzero(others)
+    return Split(np.packbits(ones, bitorder="little"), int(ones.sum()), rows, aux[query.wires_of(rows)])
+
+
+def _ones(state: ProofState, name: str) -> np.ndarray:
+    split, query = _splits(state)[name], _query(state, name)
+    add = native.batch_add_g2 if name == "b_g2" else native.batch_add_g1
+    return add(query.points, split.ones, threads=state.threads)
+
+
+def _tail(state: ProofState, name: str) -> np.ndarray:
+    split, query = _splits(state)[name], _query(state, name)
+    msm = native.msm_g2 if name == "b_g2" else native.msm_g1
+    # A list whose every scalar is wide is used where it lies.
+    everything = len(split.tail_rows) == len(query)
+    bases = query.points if everything else query.points[split.tail_rows]
+    return msm(bases, split.tail_scalars, threads=state.threads)
+
+
+def _splits(state: ProofState) -> dict[str, Split]:
+    if state.splits is None:
+        raise RuntimeError("step out of order: prep_msm has not run")
+    return state.splits
+
+
+def batch_add(state: ProofState) -> None:
+    """The sums of the points whose scalar is one, in G1."""
+    for name in G1_QUERIES:
+        state.sums[f"{name}_ones"] = _ones(state, name)
+
+
+def tail_msm(state: ProofState) -> None:
+    """The MSMs over the scalars that are neither zero nor one, in G1."""
+    for name in G1_QUERIES:
+        state.sums[f"{name}_tail"] = _tail(state, name)
+
+
+def b_g2_msm(state: ProofState) -> None:
+    """The B query in G2, ones and tail."""
+    state.sums["b_g2"] = native.g2_add(_ones(state, "b_g2"), _tail(state, "b_g2"))
+
+
+def epilogue(state: ProofState) -> Proof:
+    """Blind and assemble. The proof is not yet verified."""
+    key, sums, r, s = state.key, state.sums, state.blinding.r, state.blinding.s
+    l_sum, a_sum, b_sum = (native.g1_add(sums[f"{n}_ones"], sums[f"{n}_tail"]) for n in G1_QUERIES)
+    a = _combine_g1((key.alpha_g1, 1), (a_sum, 1), (key.delta_g1, r))
+    b_g1 = _combine_g1((key.beta_g1, 1), (b_sum, 1), (key.delta_g1, s))
+    b_g2 = native.msm_g2(np.concatenate([key.beta_g2, sums["b_g2"], key.delta_g2]), fr_array([1, 1, s]))
+    c = _combine_g1((l_sum, 1), (sums["h"], 1), (a, s), (b_g1, r), (key.delta_g1, -r * s % FR_MODULUS))
+    state.proof = Proof(points.from_mont(a), points.from_mont(b_g2), points.from_mont(c))
+    return state.proof
+
+
+def _combine_g1(*terms: tuple[np.ndarray, int]) -> np.ndarray:
+    """Σ scalar·point of a handful of points."""
+    return native.msm_g1(np.concatenate([p for p, _ in terms]), fr_array([k for _, k in terms]))
