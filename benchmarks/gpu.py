@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""Builds, checks and times the GPU kernels: `python benchmarks/gpu.py [-o docs/performance.json] [--only msm_g1]`.
+
+Every case runs on fresh random data, is checked against an independent result before it is timed, and is timed from an idle device
+to a complete result (wall clock, so the host's part counts). A rate that must be sustained shows in `sustained_ms`: back-to-back runs
+for about a second, with the SM clock read under that load.
+
+Writes one JSON document (`-o`) and beside it the same as Markdown. Exit code 4 if a check fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import platform
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from gpu_cases import Case, all_cases
+
+from cuzk.errors import CuzkError
+
+
+class Clock:
+    """SM clock in MHz through NVML, None where that is missing."""
+
+    def __init__(self) -> None:
+        try:
+            import pynvml
+
+            pynvml.nvmlInit()
+            self._nvml, self._handle = pynvml, pynvml.nvmlDeviceGetHandleByIndex(0)
+        except Exception:
+            self._nvml = None
+
+    def mhz(self) -> int | None:
+        return None if self._nvml is None else int(self._nvml.nvmlDeviceGetClockInfo(self._handle, 1))
+
+
+def time_case(case: Case, device: Any, clock: Clock, runs: int, sustain_s: float) -> dict[str, Any]:
+    """One result row; `checked` is False if the independent check disagrees (such a row has no times)."""
+    seed = int(np.random.SeedSequence().entropy) % 2**63
+    prepared = case.prepare(device, np.random.default_rng(seed))
+    row: dict[str, Any] = {"name": case.name, "seed": seed, "note": case.note}
+    try:
+        stream = device.stream()
+
+        def once() -> float:
+            begin = time.perf_counter()
+            prepared.start(stream)
+            prepared.finish()
+            return (time.perf_counter() - begin) * 1e3
+
+        once()
+        row["checked"] = bool(prepared.check())
+        if not row["checked"]:
+            return row
+        times = [once() for _ in range(runs)]
+        middle = statistics.median(times)
+        repeats = max(2, min(200, int(sustain_s * 1e3 / middle)))
+        begin = time.perf_counter()
+        for _ in range(repeats):
+            prepared.start(stream)
+            prepared.finish()
+        sustained = (time.perf_counter() - begin) * 1e3 / repeats
+        row |= {
+            "median_ms": round(middle, 3),
+            "min_ms": round(min(times), 3),
+            "max_ms": round(max(times), 3),
+            "runs": runs,
+            "sustained_ms": round(sustained, 3),
+            "sm_clock_mhz": clock.mhz(),
+            "peer_ms": case.peer_ms,
+            "goal_ms": case.goal_ms,
+            "ceiling_ms": round(case.ceiling_ms, 3),
+            "ratio_to_peer": None if case.peer_ms is None else round(middle / case.peer_ms, 3),
+            "ratio_to_ceiling": round(middle / case.ceiling_ms, 3),
+        }
+    finally:
+        prepared.free()
+    return row
+
+
+def versions(device: Any) -> dict[str, str]:
+    import cupy
+
+    import cuzk
+
+    return {
+        "cuzk": getattr(cuzk, "__version__", "source tree"),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "cupy": cupy.__version__,
+        "cuda_runtime": str(cupy.cuda.runtime.runtimeGetVersion()),
+        "cuda_driver": str(cupy.cuda.runtime.driverGetVersion()),
+    }
+
+
+def machine(device: Any) -> dict[str, Any]:
+    import cupy
+
+    properties = cupy.cuda.runtime.getDeviceProperties(device.device_id)
+    free, total = device.memory_info()
+    return {
+        "gpu": properties["name"].decode(),
+        "multiprocessors": device.multiprocessors,
+        "vram_gib": round(total / 2**30, 1),
+        "cpu": platform.processor() or platform.machine(),
+    }
+
+
+def markdown(document: dict[str, Any]) -> str:
+    lines = [
+        f"Measured on {document['machine']['gpu']}, {document['date']}.",
+        "",
+        "| work | median ms | min–max | sustained ms (MHz) | peer ms | ratio to peer | ratio to ceiling | goal ms |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in document["results"]:
+        if "median_ms" not in row:
+            lines.append(f"| {row['name']} | {row.get('error', 'WRONG RESULT')} | | | | | | |")
+            continue
+        lines.append(
+            f"| {row['name']} | {row['median_ms']:.2f} | {row['min_ms']:.2f}–{row['max_ms']:.2f} "
+            f"| {row['sustained_ms']:.2f} ({row['sm_clock_mhz']}) | {row['peer_ms'] or '–'} | {row['ratio_to_peer'] or '–'} "
+            f"| {row['ratio_to_ceiling']} | {row['goal_ms'] or '–'} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-o", "--output", type=Path, help="JSON file; the Markdown goes beside it")
+    parser.add_argument("--only", action="append", default=[], help="names that start so (may be repeated)")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--sustain", type=float, default=1.0, help="seconds of back-to-back runs a case")
+    parser.add_argument("--list", action="store_true", help="print the names and stop")
+    options = parser.parse_args()
+    cases = [c for c in all_cases() if not options.only or any(c.name.startswith(p) for p in options.only)]
+    if options.list:
+        print("\n".join(c.name for c in cases))
+        return 0
+    from cuzk.exec.cuda.device import CudaDevice
+
+    try:
+        device = CudaDevice()
+    except CuzkError as fault:
+        print(fault, file=sys.stderr)
+        return fault.exit_code
+    clock, results = Clock(), []
+    for case in cases:
+        try:
+            row = time_case(case, device, clock, options.runs, options.sustain)
+        except CuzkError as fault:
+            row = {"name": case.name, "checked": False, "error": str(fault)}
+        results.append(row)
+        shown = f"{row['median_ms']:10.2f} ms" if "median_ms" in row else str(row.get("error", "WRONG RESULT"))
+        print(f"{case.name:28s} {shown}", file=sys.stderr, flush=True)
+    document = {
+        "schema_version": 1,
+        "machine": machine(device),
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
+        "versions": versions(device),
+        "results": results,
+    }
+    if options.output:
+        for path, text in (
+            (options.output, json.dumps(document, indent=1) + "\n"),
+            (options.output.with_suffix(".md"), markdown(document)),
+        ):
+            scratch = path.with_name(path.name + ".tmp")
+            scratch.write_text(text)
+            scratch.replace(path)
+    print(markdown(document), end="")
+    return 0 if all(r.get("checked") for r in results) else 4
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,11 @@
+"""The CUDA side of the executor: kernels, device memory and the bulk operations built on them.
+
+    device.py      one GPU: kernel launches, copies, events, memory. The seam that tests replace by a CPU emulation
+    module.py      finds, compiles and loads the kernels of `kernels/`
+    arena.py       one block of device memory, cut into a plan's temporaries
+    msm.py         multi-scalar multiplication in G1 and G2
+    batch_add.py   sum of the points that a bitmap selects
+
+Nothing here imports CuPy at import time. Every operation takes an explicit stream, returns at once, and hands back a handle whose
+`result()` waits for its own event only.
+"""
