@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from cuzk.errors import ScenarioError
 from cuzk.model.circuit import Circuit
 from cuzk.model.policy import Policy
 from cuzk.model.scenario import Scenario
@@ -117,10 +116,9 @@ def compile(scenario: Scenario) -> Plan:
     Raises ScenarioError for a preset that does not exist.
     """
     given = scenario.pipeline
-    if isinstance(given, Pipeline):
-        return Plan(scenario, given, preset_policy("phase12", scenario.policy))
+    if isinstance(given, dict):
+        return Plan(scenario, scenario.parse("pipeline", Pipeline), preset_policy("phase12", scenario.policy))
     if given not in PHASES:
-        where = scenario.where("pipeline")
-        raise ScenarioError([f"{where}: pipeline: no preset {given!r}; there are {', '.join(PHASES)}"])
+        raise scenario.error(("pipeline",), f"no preset {given!r}; there are {', '.join(PHASES)}")
     policy = preset_policy(given, scenario.policy)
     return Plan(scenario, reference(given, policy), policy)

@@ -149,7 +149,7 @@ def _gpu_worker(name: str, policy: Policy, vectors: list[str]) -> Steps:
         early: Steps = [{"free": vectors}] if policy.free_abc == "after-start" and policy.matvec == "cpu" else []
         finish = [*early, {"spawn": "finaliser", "moves": True}]
     if whole_call:
-        done = next(i for i, step in enumerate(finish) if "complete" in step)
+        done = next((i for i, step in enumerate(finish) if "complete" in step), 0)
         return [*take, *pin, *lock, *prep, *stage, *kernels, *finish[:done], *after_unlock, *finish[done:]]
     return [*take, *pin, *prep, *before, *kernels, *after_unlock, *finish]
 

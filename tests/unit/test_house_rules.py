@@ -1,0 +1,52 @@
+"""The architecture is a test: import contracts, types, lint, file sizes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MAX_LINES = 400
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True)
+
+
+def test_import_contracts():
+    script = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run([str(script)], cwd=ROOT, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_types_are_strict():
+    done = run("mypy")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_lint():
+    done = run("ruff", "check", "--no-cache", ".")
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("module", ["cuzk.cli.main", "cuzk.pipeline.plan", "cuzk.groth16", "cuzk.exec"])
+def test_heavy_imports_are_lazy(module):
+    code = f"import sys, {module}; print(*sorted({{'cupy', 'plotly', 'simpy', 'scipy'}} & set(sys.modules)))"
+    done = run_code(code)
+    assert done.stdout.strip() == "", f"{module} imports {done.stdout}"
+
+
+def run_code(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+
+
+def test_files_stay_readable():
+    suffixes = {".py", ".cpp", ".hpp", ".cu", ".cuh"}
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout.split("\n")
+    files = [ROOT / name for name in listed if name and Path(name).suffix in suffixes]
+    if not files:
+        pytest.skip("not a git checkout: no list of the project's files")
+    long = {str(f.relative_to(ROOT)): n for f in files if f.exists() and (n := len(f.read_text().splitlines())) > MAX_LINES + 50}
+    assert not long, f"over {MAX_LINES + 50} lines: {long}"
