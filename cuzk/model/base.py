@@ -6,6 +6,7 @@ count is meant is a fault, not a guess.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
@@ -41,4 +42,11 @@ class Model(BaseModel):
 
     def with_(self, **changes: Any) -> Self:
         """A copy with `changes`, validated. Raises pydantic.ValidationError."""
-        return type(self).model_validate({**self.__dict__, **changes})
+        return type(self).model_validate({name: self.__dict__[name] for name in type(self).model_fields} | changes)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """As pydantic's; what was derived from the old values and cached is not taken along."""
+        copy = super().model_copy(update=update, deep=deep)
+        for name in copy.__dict__.keys() - type(self).model_fields.keys():
+            del copy.__dict__[name]
+        return copy

@@ -1,9 +1,8 @@
 """Formulas over counts and policy values: `96*(h+l+a+b_g1) + 192*b_g2`.
 
 A formula is a Python expression of a small, safe kind: numbers, names, + - * / // % **, comparisons, and/or/not,
-`x if c else y`, and the functions min max ceil floor log2 ilog2 clamp abs sqrt. Text constants may stand in == and !=
-only (`0.7 if prestage != 'off' else 2.4`). All arithmetic is in doubles, so counts are exact up to 2^53 and no
-expression can grow without bound.
+`x if c else y`, and the functions min max ceil floor log2 ilog2 clamp abs sqrt. All arithmetic is in doubles, so counts
+are exact up to 2^53 and no expression can grow without bound.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from cuzk.errors import InputError
 from cuzk.model.units import bytes_text, looks_like_duration, looks_like_size, parse_bytes, parse_seconds
 
 MAX_LENGTH = 2000
-Names = Mapping[str, Any]
+Names = Mapping[str, float]
 
 
 def _clamp(value: float, low: float, high: float) -> float:
@@ -67,19 +66,15 @@ class _Translator(ast.NodeVisitor):
     def generic_visit(self, node: ast.AST) -> ast.expr:
         raise ValueError(f"{type(node).__name__} is not allowed in a formula")
 
-    def visit_Expression(self, node: ast.Expression) -> ast.expr:
-        return self.number(node.body)
-
     def number(self, node: ast.expr) -> ast.expr:
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            raise ValueError("text may stand in a comparison with == or != only")
         result: ast.expr = self.visit(node)
         return result
 
+    def visit_Expression(self, node: ast.Expression) -> ast.expr:
+        return self.number(node.body)
+
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
         value = node.value
-        if isinstance(value, str):
-            return ast.Constant(value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise ValueError(f"{value!r} is not a number")
         try:
@@ -116,11 +111,7 @@ class _Translator(ast.NodeVisitor):
         for op in node.ops:
             if not isinstance(op, _COMPARE):
                 raise ValueError(f"{type(op).__name__} is not allowed in a formula")
-        parts = [node.left, *node.comparators]
-        texts = any(isinstance(p, ast.Constant) and isinstance(p.value, str) for p in parts)
-        if texts and not all(isinstance(op, (ast.Eq, ast.NotEq)) for op in node.ops):
-            raise ValueError("text can be compared with == or != only")
-        return ast.Compare(self.visit(node.left), node.ops, [self.visit(part) for part in node.comparators])
+        return ast.Compare(self.number(node.left), node.ops, [self.number(part) for part in node.comparators])
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         return ast.IfExp(self.number(node.test), self.number(node.body), self.number(node.orelse))

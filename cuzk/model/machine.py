@@ -90,6 +90,15 @@ class Machine(Model):
     def threads(self) -> int:
         return self.cores * self.smt
 
+    def names(self, gpu: int = 0) -> dict[str, float]:
+        """Figures for formulas; those of device `gpu` are 0 where there is none."""
+        device = self.gpus[gpu] if gpu < len(self.gpus) else None
+        return {
+            "ram": self.usable_ram, "cores": self.cores, "threads": self.threads, "gpus": len(self.gpus),
+            "vram": device.vram if device else 0, "gpu_context": device.context if device else 0,
+            "sms": device.sms if device else 0,
+        }  # fmt: skip
+
     @property
     def usable_ram(self) -> int:
         """Bytes that resident memory may reach: min(ram - reserved, cgroup limit)."""

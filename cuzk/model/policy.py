@@ -106,6 +106,11 @@ class Policy(Model):
                     data[path] = data["dealloc"]
         return data
 
+    def with_(self, **changes: Any) -> Self:
+        if "dealloc" in changes:
+            changes = {"dealloc_native": changes["dealloc"], "dealloc_host": changes["dealloc"]} | changes
+        return super().with_(**changes)
+
     def over(self, preset: Policy) -> Self:
         """This policy with every option that it leaves open taken from `preset`."""
         filled = {k: v for k, v in preset.__dict__.items() if self.__dict__[k] is None and v is not None}
@@ -124,6 +129,12 @@ class Policy(Model):
             if chosen is not None:
                 values |= {flag: float(choice == chosen) for choice, flag in choices}
         return values
+
+    @staticmethod
+    def number_names() -> set[str]:
+        """Every name that `numbers` can give."""
+        flags = {flag for choices in _choices().values() for _, flag in choices}
+        return flags | (Policy.model_fields.keys() - _choices().keys())
 
 
 @cache
