@@ -1,0 +1,51 @@
+"""`cuzk check SCENARIO`: faults of order and lifetime that need no run to be seen, and the most each pool can hold."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from typing import Any
+
+from cuzk.cli.scenario_args import add_scenario, load
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser("check", help="find faults of a pipeline without running it", description=__doc__)
+    add_scenario(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def run(args: argparse.Namespace) -> int:
+    from cuzk.model.units import fmt_gib
+    from cuzk.pipeline.bounds import bounds
+    from cuzk.pipeline.check import check
+    from cuzk.pipeline.plan import compile
+
+    scenario = load(args)
+    plan = compile(scenario)
+    findings = check(plan.pipeline)
+    most = bounds(plan)
+    inline = isinstance(scenario.pipeline, dict)
+    rows = [
+        {"severity": f.severity, "where": str(scenario.where("pipeline", *_keys(f.path))) if inline else f.path,
+         "path": f.path, "message": f.message}
+        for f in findings
+    ]  # fmt: skip
+    if args.json:
+        pools = {b.pool: {"at_most_bytes": b.at_most_bytes, "capacity_bytes": b.capacity_bytes, "why": b.why} for b in most}
+        print(json.dumps({"schema_version": 1, "findings": rows, "bounds": pools}, indent=2))
+    else:
+        for row in rows:
+            print(f"{row['where']}: {row['severity']}: {row['message']}")
+        for bound in most:
+            fits = "always fits" if bound.at_most_bytes <= bound.capacity_bytes else "may not fit"
+            print(f"{bound.pool}: at most {fmt_gib(bound.at_most_bytes)} of {fmt_gib(bound.capacity_bytes)}: {fits} ({bound.why})")
+        if not rows:
+            print(f"{plan.pipeline.name}: no faults found")
+    return 2 if any(row["severity"] == "error" for row in rows) else 0
+
+
+def _keys(path: str) -> list[str | int]:
+    """`workers.gpu.steps[3].then[0]` → its keys."""
+    return [int(part) if part.isdigit() else part for part in re.findall(r"[^.\[\]]+", path)]
