@@ -40,7 +40,8 @@ def run(args: argparse.Namespace) -> int:
             print(f"{row['where']}: {row['severity']}: {row['message']}")
         for bound in most:
             fits = "always fits" if bound.at_most_bytes <= bound.capacity_bytes else "may not fit"
-            print(f"{bound.pool}: at most {fmt_gib(bound.at_most_bytes)} of {fmt_gib(bound.capacity_bytes)}: {fits} ({bound.why})")
+            most_gib, limit_gib = fmt_gib(bound.at_most_bytes), fmt_gib(bound.capacity_bytes)
+            print(f"{bound.pool}: at most {most_gib} of {limit_gib}: {fits} ({bound.why})")
         if not rows:
             print(f"{plan.pipeline.name}: no faults found")
     return 2 if any(row["severity"] == "error" for row in rows) else 0

@@ -291,13 +291,14 @@ class Arbiter:
         """
         if scope == "proof":
             self.failed_proofs.setdefault(which, reason)
-            concerned = lambda token: token.proof == which  # noqa: E731
         elif scope == "device":
             self._failed_devices.add(which)
-            concerned = lambda token: False  # noqa: E731
         else:
             self._stopped = reason or "stopped"
-            concerned = lambda token: True  # noqa: E731
+
+        def concerned(token: Token) -> bool:
+            return scope == "run" or (scope == "proof" and token.proof == which)
+
         for claim in self._claims.values():
             dead = self._is_on_dead_device(claim)
             gone = [(actor, token) for actor, token, _ in claim.waiters if dead or concerned(token)]

@@ -118,13 +118,13 @@ def _draw_pool(figure: go.Figure, row: int, label: str, colour: str, pool: PoolC
                          text=[*pool.live.hover, pool.live.hover[-1]], showlegend=first,
                          hovertemplate="%{x:.2f} s: %{y:.2f} GiB<br>%{text}", line={"shape": "hv", "color": colour, "width": 1.6},
                          **common), row=row, col=1)  # fmt: skip
-    for curve, name, dash in ((pool.reserved, "reserved", "dot"), (pool.resident, "resident", "dash")):
+    extra = ((pool.reserved, "reserved", "dot", "hv"), (pool.resident, "resident", "dash", "linear"))
+    for curve, name, dash, shape in extra:
         if curve.t:
             figure.add_trace(
                 go.Scattergl(x=curve.t, y=curve.gib, name=f"{label}: {name}", showlegend=first,
                              hovertemplate="%{x:.2f} s: %{y:.2f} GiB " + name,
-                             line={"shape": "hv" if name == "reserved" else "linear", "color": colour, "width": 1.2, "dash": dash},
-                             **common), row=row, col=1)  # fmt: skip
+                             line={"shape": shape, "color": colour, "width": 1.2, "dash": dash}, **common), row=row, col=1)  # fmt: skip
     if pool.capacity_gib and pool.capacity_gib < 4 * max(pool.live.peak, pool.resident.peak, 1e-9):
         figure.add_hline(y=pool.capacity_gib, line={"color": "#555", "width": 1, "dash": "dash"}, row=row, col=1,
                          annotation_text=f"limit {pool.capacity_gib:.1f}", annotation_position="top left")  # fmt: skip
@@ -150,7 +150,8 @@ def _draw_lanes(figure: go.Figure, row: int, side: list[Bar], go: Any, seen: set
                    orientation="h", name=name, legendgroup=name, showlegend=name not in seen,
                    marker={"color": STEP_COLOURS.get(name, OTHER_COLOUR), "line": {"width": 0}},
                    customdata=[[b.name, b.start, b.end - b.start, _who(b)] for b in group],
-                   hovertemplate="%{customdata[0]} %{customdata[3]}<br>from %{customdata[1]:.2f} s for %{customdata[2]:.3f} s<extra></extra>",
+                   hovertemplate="%{customdata[0]} %{customdata[3]}<br>"
+                                 "from %{customdata[1]:.2f} s for %{customdata[2]:.3f} s<extra></extra>",
                    ), row=row, col=1)  # fmt: skip
         seen.add(name)
     figure.update_yaxes(categoryorder="array", categoryarray=shown, tickfont={"size": 10}, row=row, col=1)
