@@ -55,7 +55,8 @@ class Sourced(Model):
         for name in self.provenance:
             if name != "*" and name not in fields:
                 raise ValueError(f"provenance of '{name}', which is no figure here{suggestion(name, fields)}")
-        bare = sorted(self.model_fields_set & fields - self.provenance.keys())
+        changed = {n for n in fields if getattr(self, n) != type(self).model_fields[n].get_default()}
+        bare = sorted(changed - self.provenance.keys())
         if bare and "*" not in self.provenance:
             raise ValueError(f"no provenance for {', '.join(bare)}: say document, fit, measured, derived or assumed")
         return self
@@ -173,9 +174,9 @@ class Calibration(Model):
     """Where it was measured."""
     gpu: str = ""
     costs: dict[str, CostLaw]
-    contention: Contention = Contention(provenance={})
-    latency: Latency = Latency(provenance={})
-    memory: Memory = Memory(provenance={})
+    contention: Annotated[Contention, Field(default_factory=lambda: Contention(provenance={}))]
+    latency: Annotated[Latency, Field(default_factory=lambda: Latency(provenance={}))]
+    memory: Annotated[Memory, Field(default_factory=lambda: Memory(provenance={}))]
     range: Ranges
     """Where the calibration as a whole holds."""
     parameters: Annotated[dict[str, Real], Field(default_factory=dict)]
@@ -188,9 +189,7 @@ class Calibration(Model):
         try:
             return self.costs[step]
         except KeyError:
-            raise InputError(
-                f"calibration '{self.name}' has no cost of '{step}'{suggestion(step, self.costs)}"
-            ) from None
+            raise InputError(f"calibration '{self.name}' has no cost of '{step}'{suggestion(step, self.costs)}") from None
 
     def outside(self, names: dict[str, float]) -> list[str]:
         """What lies outside the calibrated range, in words; empty: all inside."""

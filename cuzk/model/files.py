@@ -136,9 +136,7 @@ class Loader:
                 self.incomplete = True
             elif not isinstance(item.value, str):
                 where = (*loc, "extends")
-                self.problems.add(
-                    item.pos, where, f"must be the name of a file or a list of them, not {describe(item.value)}"
-                )
+                self.problems.add(item.pos, where, f"must be the name of a file or a list of them, not {describe(item.value)}")
                 self.incomplete = True
             else:
                 loaded = self._load(item, base, (*loc, "extends"))
@@ -235,9 +233,7 @@ def _set(tree: Node, keys: list[str], value: Node, pos: Pos, path: str, problems
             problems.add(pos, path, f"no element '{key}' in a list of {len(tree.value)}")
             return tree
         items = list(tree.value)
-        items[int(key)] = (
-            _set(items[int(key)], rest, value, pos, path, problems) if rest else merge(items[int(key)], value)
-        )
+        items[int(key)] = _set(items[int(key)], rest, value, pos, path, problems) if rest else merge(items[int(key)], value)
         return Node(items, tree.pos, tree.key_pos)
     below = tree.value if isinstance(tree.value, dict) else {}
     old = below.get(key, Node({}, pos, pos))

@@ -27,9 +27,7 @@ def validate(model: type[M], node: Node, problems: Problems, at: Loc = (), incom
         return None
 
 
-def _report(
-    model: type[BaseModel], root: Node, fault: dict[str, Any], problems: Problems, at: Loc, incomplete: bool
-) -> None:
+def _report(model: type[BaseModel], root: Node, fault: dict[str, Any], problems: Problems, at: Loc, incomplete: bool) -> None:
     node, loc, models = root, list[str | int](), {model}
     key_fault = fault["type"] == "extra_forbidden"
     for element in fault["loc"]:
@@ -62,10 +60,10 @@ def _below(models: set[type[BaseModel]], element: str | int) -> set[type[BaseMod
     found: set[type[BaseModel]] = set()
     known = False
     for model in models:
-        field = model.model_fields.get(str(element))
-        if field is not None:
-            known = True
-            found |= set(_models_in(field.annotation))
+        for name, field in model.model_fields.items():
+            if element in (name, field.alias):
+                known = True
+                found |= set(_models_in(field.annotation))
     return found if known else models
 
 
@@ -77,7 +75,7 @@ def _models_in(annotation: Any) -> Iterable[type[BaseModel]]:
 
 
 def _keys(models: set[type[BaseModel]]) -> list[str]:
-    return sorted({name for model in models for name in model.model_fields})
+    return sorted({field.alias or name for model in models for name, field in model.model_fields.items()})
 
 
 def _did_you_mean(name: str, known: Iterable[str], every: bool = False) -> str:
