@@ -124,7 +124,8 @@ def _draw_pool(figure: go.Figure, row: int, label: str, colour: str, pool: PoolC
             figure.add_trace(
                 go.Scattergl(x=curve.t, y=curve.gib, name=f"{label}: {name}", showlegend=first,
                              hovertemplate="%{x:.2f} s: %{y:.2f} GiB " + name,
-                             line={"shape": shape, "color": colour, "width": 1.2, "dash": dash}, **common), row=row, col=1)  # fmt: skip
+                             line={"shape": shape, "color": colour, "width": 1.2, "dash": dash},
+                             **common), row=row, col=1)  # fmt: skip
     if pool.capacity_gib and pool.capacity_gib < 4 * max(pool.live.peak, pool.resident.peak, 1e-9):
         figure.add_hline(y=pool.capacity_gib, line={"color": "#555", "width": 1, "dash": "dash"}, row=row, col=1,
                          annotation_text=f"limit {pool.capacity_gib:.1f}", annotation_position="top left")  # fmt: skip

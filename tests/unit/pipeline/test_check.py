@@ -116,8 +116,8 @@ def test_opposite_lock_orders_are_found():
     gpu = data["workers"]["gpu"]["steps"]
     at = index(gpu, "release", "memory_mutex")
     gpu.append(gpu.pop(at))  # the memory mutex is now held until the end …
-    finish = [{"acquire": "compute_mutex"}, {"acquire": "memory_mutex"}, {"release": "memory_mutex"}, {"release": "compute_mutex"}]
-    data["workers"]["b_g2"]["steps"] += finish
+    opposite = [("acquire", "compute"), ("acquire", "memory"), ("release", "memory"), ("release", "compute")]
+    data["workers"]["b_g2"]["steps"] += [{verb: f"{lock}_mutex"} for verb, lock in opposite]
     assert any("deadlock" in text for text in errors(Pipeline.model_validate(data)))
 
 

@@ -1,0 +1,60 @@
+"""The page's series follow from events; the page itself is one file that needs no network."""
+
+import re
+
+import pytest
+
+from cuzk.report.lanes import bars, pool_curves
+from cuzk.report.page import write_page
+from cuzk.trace.event import Event
+
+GIB = 1 << 30
+
+
+def events(scale: float = 1.0) -> list[Event]:
+    return [
+        Event(0.0, "alloc", "a", worker="synthesis", pool="ram", bytes=2 * GIB, live=2 * GIB, capacity=8 * GIB, proof=0, partition=0),
+        Event(0.0, "begin", "witness", worker="synthesis", proof=0, partition=0),
+        Event(2.0 * scale, "end", "witness", worker="synthesis", proof=0, partition=0),
+        Event(2.0 * scale, "wait", "gpu_mutex", worker="gpu", proof=0, partition=0),
+        Event(3.0 * scale, "grant", "gpu_mutex", worker="gpu", proof=0, partition=0),
+        Event(3.0 * scale, "begin", "msm_h", worker="gpu", stream="compute", proof=0, partition=0),
+        Event(4.0 * scale, "end", "msm_h", worker="gpu", stream="compute", proof=0, partition=0),
+        Event(4.0 * scale, "sample", pool="ram", resident=3 * GIB),
+        Event(5.0 * scale, "free", "a", worker="synthesis", pool="ram", bytes=2 * GIB, live=0, proof=0, partition=0),
+        Event(6.0 * scale, "oom", "b", pool="ram", bytes=9 * GIB, live=0, capacity=8 * GIB),
+    ]
+
+
+def test_curves_follow_the_events():
+    ram = pool_curves(events())["ram"]
+    assert (ram.live.t, ram.live.gib) == ([0.0, 5.0, 6.0], [2.0, 0.0, 0.0])
+    assert ram.live.hover[0] == "a × 1: 2.00 GiB" and ram.live.hover[1] == ""
+    assert ram.resident.peak == 3.0 and ram.capacity_gib == 8.0
+    assert ram.ooms == [(6.0, "b needs 9.0 GiB")]
+
+
+def test_bars_pair_begin_with_end_and_wait_with_grant():
+    found = [(b.lane, b.name, b.kind, b.start, b.end) for b in bars(events())]
+    assert found == [
+        ("synthesis", "witness", "run", 0.0, 2.0),
+        ("gpu", "gpu_mutex", "wait", 2.0, 3.0),
+        ("gpu · compute", "msm_h", "run", 3.0, 4.0),
+    ]
+    assert all(b.kind == "run" for b in bars(events(), with_waits=False))
+
+
+def test_the_page_stands_alone(tmp_path):
+    page = tmp_path / "page.html"
+    write_page(page, [("predicted", events()), ("measured", events(1.1))], title="a <b>", verdict="FITS", verdict_class="fits")
+    text = page.read_text()
+    assert "a &lt;b&gt;" in text and "<b>" not in text.partition("<script")[0]
+    assert "predicted live" in text and "measured live" in text
+    assert not re.search(r'<(script|link|img)[^>]+(src|href)="https?:', text)
+    assert [p.name for p in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_nothing_is_written_where_the_page_cannot_be_made(tmp_path):
+    with pytest.raises(OSError):
+        write_page(tmp_path / "missing" / "page.html", [("predicted", events())])
+    assert list(tmp_path.iterdir()) == []
