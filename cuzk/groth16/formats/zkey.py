@@ -264,3 +264,10 @@ def write_zkey(path: Path, points: ZkeyPoints, system: ConstraintSystem, contrib
             out.end()
         out.section(10, contributions)
         out.finish()
+
+
+def development_section() -> bytes:
+    """Section 10 of a key that no ceremony made: no contributions, and what it is where the circuit's hash would
+    stand.
+    """
+    return DEVELOPMENT_MARK.ljust(64, b"\0") + struct.pack("<I", 0)
