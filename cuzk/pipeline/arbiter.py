@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -41,6 +41,10 @@ class Token:
     """name -> (pool, bytes, cached)"""
     claims: list[tuple[str, int]] = field(default_factory=list)
     """locks and permits in the order of acquisition: (name, units)"""
+    untouched: set[str] = field(default_factory=set)
+    """buffers whose pages nobody has touched yet"""
+    priority: int = 0
+    """higher goes first where the order is by proof"""
 
     def __repr__(self) -> str:
         return f"p{self.proof}.{self.partition}"
@@ -60,27 +64,42 @@ class OutOfMemory(OutOfMemoryError):
 
 
 class Pool:
-    """A capacity in bytes. `live`: what the program holds; `cached`: freed, but kept by its allocator for itself."""
+    """A capacity in bytes. `live`: what the program holds; `cached`: freed, but kept by its allocator for itself;
+    `untouched`: live, but its pages are not resident yet."""
 
-    __slots__ = ("cached", "capacity", "held", "live", "name", "peak_held", "peak_live", "peak_reserved")
+    __slots__ = ("cached", "capacity", "held", "live", "name", "peak_held", "peak_live", "peak_live_at",
+                 "peak_reserved", "peak_reserved_at", "touching", "untouched")  # fmt: skip
 
     def __init__(self, name: str, capacity: int) -> None:
         self.name, self.capacity = name, capacity
-        self.live = self.cached = self.peak_live = self.peak_reserved = 0
+        self.live = self.cached = self.untouched = self.peak_live = self.peak_reserved = 0
+        self.peak_live_at = self.peak_reserved_at = 0.0
         self.held: dict[str, list[int]] = {}
-        """buffer -> [count, bytes]"""
+        """buffer -> [count, bytes, bytes untouched]"""
         self.peak_held: dict[str, tuple[int, int]] = {}
+        self.touching: Callable[[], dict[str, int]] | None = None
+        """What of `untouched` is resident by now, by buffer, for a caller that can tell while a step runs."""
 
     @property
     def reserved(self) -> int:
         return self.live + self.cached
 
-    def fits(self, nbytes: int, cached: bool) -> bool:
+    @property
+    def resident(self) -> int:
+        """Bytes in pages that have been touched, and what allocators keep."""
+        touched = sum(self.touching().values()) if self.touching is not None else 0
+        return self.live - self.untouched + self.cached + touched
+
+    def fits(self, nbytes: int, cached: bool = False) -> bool:
         grow = max(0, nbytes - self.cached) if cached else nbytes
-        return self.live + self.cached + grow <= self.capacity
+        if self.live + self.cached + grow <= self.capacity:
+            return True
+        return self.untouched > 0 and self.resident + grow <= self.capacity
 
     def holders(self) -> list[tuple[str, int, int]]:
-        rows = [(name, count, size) for name, (count, size) in self.held.items() if count]
+        """(buffer, count, resident bytes), largest first."""
+        touched = self.touching() if self.touching is not None else {}
+        rows = [(name, count, size - lazy + touched.get(name, 0)) for name, (count, size, lazy) in self.held.items() if count]
         if self.cached:
             rows.append(("allocator cache", 1, self.cached))
         return sorted(rows, key=lambda row: (-row[2], row[0]))
@@ -106,6 +125,10 @@ class _Channel:
         self.putters: deque[tuple[Any, Token]] = deque()
 
 
+def _by_proof(token: Token) -> tuple[int, int, int]:
+    return -token.priority, token.proof, token.partition
+
+
 class Arbiter:
     """Pools, locks, permits and channels of one run, by instance name (`gpu_mutex:0`, `vram:1`, `ram`)."""
 
@@ -115,7 +138,9 @@ class Arbiter:
         """`pools`: bytes; `locks`: barging or not; `permits`: (units, order); `channels`: capacity (None: unbounded);
         `parents`: a pool that is part of another (`pinned` → `ram`): charged to both."""
         self.pools = {name: Pool(name, capacity) for name, capacity in pools.items()}
-        self._parent = dict(parents or {})
+        self._chains = {name: self._chain(name, parents or {}) for name in pools}
+        self.now = 0.0
+        """Stamped on peaks; whoever has a clock sets it before it calls."""
         self._claims = {name: _Claimable(name, 1, "fifo", barging) for name, barging in locks.items()}
         self._claims |= {name: _Claimable(name, units, order, False) for name, (units, order) in permits.items()}
         self._channels = {name: _Channel(name, capacity) for name, capacity in channels.items()}
@@ -124,6 +149,13 @@ class Arbiter:
         self._failed_devices: set[int] = set()
         self.failed_proofs: dict[int, str] = {}
         self.woken: list[tuple[Any, Any]] = []
+
+    def _chain(self, name: str, parents: dict[str, str]) -> tuple[Pool, ...]:
+        chain = [self.pools[name]]
+        while name in parents:
+            name = parents[name]
+            chain.append(self.pools[name])
+        return tuple(chain)
 
     # ------------------------------------------------------------------ claims
 
@@ -173,7 +205,7 @@ class Arbiter:
             return 0
         if claim.order == "random":
             return self._random.randrange(len(claim.waiters))
-        return min(range(len(claim.waiters)), key=lambda i: (claim.waiters[i][1].proof, claim.waiters[i][1].partition))
+        return min(range(len(claim.waiters)), key=lambda i: _by_proof(claim.waiters[i][1]))
 
     def put(self, actor: Hashable, token: Token, name: str) -> bool | str:
         """Hand `token` over to a channel: True, False (queued while it is full) or FAILED."""
@@ -212,18 +244,60 @@ class Arbiter:
 
     # ------------------------------------------------------------- allocations
 
-    def alloc(self, token: Token, buffer: str, pool: str, nbytes: int, cached: bool = False) -> None:
-        """Account for a buffer of `token`. Raises OutOfMemory; then nothing has changed."""
+    def alloc(self, token: Token, buffer: str, pool: str, nbytes: int, cached: bool = False, lazy: bool = False) -> None:
+        """Account for a buffer of `token`. Raises OutOfMemory; then nothing has changed.
+
+        `lazy`: its pages become resident later, by `touch`; until then it cannot run out of memory (the kernel overcommits).
+        """
         if buffer in token.buffers:
             raise ValueError(f"{token} allocates {buffer} twice")
-        full = self._first_full(pool, nbytes, cached)
-        if full is not None:
-            raise OutOfMemory(full.name, buffer, nbytes, full.reserved, full.capacity, full.holders(), token)
+        chain = self._chains[pool]
+        if lazy:
+            token.untouched.add(buffer)
+        else:
+            for target in chain:
+                if target.live + target.cached + nbytes > target.capacity and not target.fits(nbytes, cached):
+                    raise OutOfMemory(
+                        target.name, buffer, nbytes, target.resident, target.capacity, target.holders(), token
+                    )
         token.buffers[buffer] = (pool, nbytes, cached)
-        name: str | None = pool
-        while name is not None:
-            self._grow(self.pools[name], buffer, nbytes, cached)
-            name = self._parent.get(name)
+        for target in chain:
+            if cached:
+                target.cached -= min(target.cached, nbytes)
+            row = target.held.get(buffer)
+            if row is None:
+                row = target.held[buffer] = [0, 0, 0]
+            row[0] += 1
+            row[1] += nbytes
+            if lazy:
+                row[2] += nbytes
+                target.untouched += nbytes
+            live = target.live = target.live + nbytes
+            if live > target.peak_live:
+                target.peak_live, target.peak_live_at = live, self.now
+                target.peak_held = {name: (held[0], held[1]) for name, held in target.held.items() if held[0]}
+            if live + target.cached > target.peak_reserved:
+                target.peak_reserved, target.peak_reserved_at = live + target.cached, self.now
+
+    def touch(self, token: Token, buffer: str) -> None:
+        """The pages of a lazy buffer are resident now. Raises OutOfMemory if that is more than there is."""
+        if buffer not in token.untouched:
+            return
+        pool, nbytes, _ = token.buffers[buffer]
+        for target in self._chains[pool]:
+            if target.live + target.cached > target.capacity and target.resident + nbytes > target.capacity:
+                raise OutOfMemory(
+                    target.name, buffer, nbytes, target.resident, target.capacity, target.holders(), token
+                )
+        self.touched(token, buffer)
+
+    def touched(self, token: Token, buffer: str) -> None:
+        """As `touch`, for a caller that has watched the level while the pages came."""
+        pool, nbytes, _ = token.buffers[buffer]
+        token.untouched.discard(buffer)
+        for target in self._chains[pool]:
+            target.untouched -= nbytes
+            target.held[buffer][2] -= nbytes
 
     def try_alloc(self, token: Token, wants: Iterable[tuple[str, str, int, bool]], guard: int = 0) -> bool:
         """All of `wants` (buffer, pool, bytes, cached), if `guard` bytes stay free in each pool; else nothing."""
@@ -232,8 +306,9 @@ class Arbiter:
         for _, pool, nbytes, cached in wants:
             have = self.pools[pool].cached if cached and pool not in need else 0
             need[pool] = need.get(pool, 0) + max(0, nbytes - have)
-        if any(self._first_full(pool, nbytes + guard, False) is not None for pool, nbytes in need.items()):
-            return False
+        for pool, nbytes in need.items():
+            if not all(target.fits(nbytes + guard) for target in self._chains[pool]):
+                return False
         for buffer, pool, nbytes, cached in wants:
             self.alloc(token, buffer, pool, nbytes, cached)
         return True
@@ -242,44 +317,22 @@ class Arbiter:
         """Raises KeyError if `token` does not hold `buffer`."""
         if buffer not in token.buffers:
             raise KeyError(f"{token} frees {buffer}, which it does not hold")
+        if buffer in token.untouched:
+            self.touched(token, buffer)
         pool, nbytes, cached = token.buffers.pop(buffer)
-        name: str | None = pool
-        while name is not None:
-            target = self.pools[name]
+        for target in self._chains[pool]:
             target.live -= nbytes
             if cached:
                 target.cached += nbytes
             row = target.held[buffer]
             row[0] -= 1
             row[1] -= nbytes
-            name = self._parent.get(name)
 
     def trim(self, pool: str) -> int:
         """Give the cache of a pool back; returns its bytes."""
         given = self.pools[pool].cached
         self.pools[pool].cached = 0
         return given
-
-    def _first_full(self, pool: str, nbytes: int, cached: bool) -> Pool | None:
-        name: str | None = pool
-        while name is not None:
-            if not self.pools[name].fits(nbytes, cached):
-                return self.pools[name]
-            name = self._parent.get(name)
-        return None
-
-    def _grow(self, pool: Pool, buffer: str, nbytes: int, cached: bool) -> None:
-        if cached:
-            pool.cached -= min(pool.cached, nbytes)
-        pool.live += nbytes
-        row = pool.held.setdefault(buffer, [0, 0])
-        row[0] += 1
-        row[1] += nbytes
-        if pool.live > pool.peak_live:
-            pool.peak_live = pool.live
-            pool.peak_held = {name: (count, size) for name, (count, size) in pool.held.items() if count}
-        if pool.live + pool.cached > pool.peak_reserved:
-            pool.peak_reserved = pool.live + pool.cached
 
     # ----------------------------------------------------------------- failure
 
