@@ -38,7 +38,7 @@ AsTuple = BeforeValidator(_as_tuple)
 
 
 class Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True, use_attribute_docstrings=True)
 
     def with_(self, **changes: Any) -> Self:
         """A copy with `changes`, validated. Raises pydantic.ValidationError."""

@@ -11,6 +11,7 @@ import ast
 import difflib
 import math
 import types
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Annotated, Any
@@ -148,7 +149,10 @@ def _compiled(text: str) -> tuple[Callable[[Names], float], frozenset[str]]:
         raise ValueError("an empty formula")
     translator = _Translator()
     try:
-        body = translator.visit(ast.parse(text.strip(), mode="eval"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            parsed = ast.parse(text.strip(), mode="eval")
+        body = translator.visit(parsed)
         tree = ast.Expression(ast.Lambda(_ARGUMENTS, body))
         code = compile(ast.fix_missing_locations(tree), "<formula>", "eval")
     except SyntaxError as error:
@@ -162,6 +166,15 @@ def _compiled(text: str) -> tuple[Callable[[Names], float], frozenset[str]]:
 
 
 _ARGUMENTS = ast.arguments(posonlyargs=[], args=[ast.arg("_n")], kwonlyargs=[], kw_defaults=[], defaults=[])
+
+
+def _canonical(text: str) -> str:
+    """A bare number in its shortest form, so that 0, 0.0 and 0e3 are one formula; other text as it is."""
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    return str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(value)
 
 
 class Formula:
@@ -180,7 +193,7 @@ class Formula:
         if not isinstance(text, str):
             raise ValueError(f"a formula is text or a number, not {text!r}")
         function, names = _compiled(text)
-        object.__setattr__(self, "text", text.strip())
+        object.__setattr__(self, "text", text.strip() if names else _canonical(text.strip()))
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "_function", function)
 
