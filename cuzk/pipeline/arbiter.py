@@ -157,6 +157,10 @@ class Arbiter:
             chain.append(self.pools[name])
         return tuple(chain)
 
+    def chain(self, pool: str) -> tuple[str, ...]:
+        """The pools that are charged for `pool`: itself and what it is a part of."""
+        return tuple(target.name for target in self._chains[pool])
+
     # ------------------------------------------------------------------ claims
 
     def acquire(self, actor: Hashable, token: Token, name: str, n: int = 1) -> bool | str:

@@ -9,7 +9,7 @@ from typing import Any
 from cuzk.model.circuit import Circuit
 from cuzk.model.policy import Policy
 from cuzk.model.scenario import Scenario
-from cuzk.pipeline.arbiter import Arbiter
+from cuzk.pipeline.arbiter import Arbiter, Order
 from cuzk.pipeline.presets import PHASES, preset_policy, reference
 from cuzk.pipeline.steps import BufferSpec, Pipeline
 
@@ -81,23 +81,35 @@ class Plan:
             return [(spec.pool, 0)]
         return [(spec.pool.replace(GPU, str(gpu)), gpu) for gpu in range(self.gpus)]
 
-    def arbiter(self) -> Arbiter:
+    @property
+    def in_flight(self) -> int | None:
+        """Proofs that may be in flight at once (j). None: all that have arrived, where arrivals are open and j is not given."""
+        open_arrivals = self.scenario.workload.arrivals != "closed"
+        return None if open_arrivals and self.scenario.policy.j is None else self.policy.j or 1
+
+    def arbiter(self, seed: int | None = None) -> Arbiter:
         """A fresh arbiter with this plan's pools, locks, permits and channels; residents not yet allocated."""
         names = self.names(self.scenario.circuit)
         locks: dict[str, bool] = {}
         for name, lock in self.pipeline.locks.items():
             instances = [f"{name}:{gpu}" for gpu in range(self.gpus)] if lock.per == "gpu" else [name]
             locks |= dict.fromkeys(instances, lock.order == "barging")
+        permits: dict[str, tuple[int, Order]] = {
+            name: (permit.count.size(names), permit.order) for name, permit in self.pipeline.permits.items()
+        }
+        for name, worker in self.pipeline.workers.items():
+            if worker.limit is not None:
+                permits[limit_permit(name)] = (worker.limit, "fifo")
         return Arbiter(
             pools=self.pools,
             locks=locks,
-            permits={name: (permit.count.size(names), permit.order) for name, permit in self.pipeline.permits.items()},
+            permits=permits,
             channels={
                 name: None if channel.capacity is None else channel.capacity.size(names)
                 for name, channel in self.pipeline.channels.items()
             },
             parents={"pinned": "ram"},
-            seed=self.scenario.seed,
+            seed=self.scenario.seed if seed is None else seed,
         )
 
     def claim_instance(self, name: str, gpu: int) -> str:
@@ -108,6 +120,11 @@ class Plan:
     def worker_count(self, worker: str) -> int:
         """Instances of a pool worker per GPU or host."""
         return self.pipeline.workers[worker].count.size(self.names(self.scenario.circuit))
+
+
+def limit_permit(worker: str) -> str:
+    """The permit that a worker kind with a `limit` claims for as long as it runs."""
+    return f"limit:{worker}"
 
 
 def compile(scenario: Scenario) -> Plan:
