@@ -116,6 +116,11 @@ class Run(StepBase):
     cost: str | None = None
     uses: tuple[str, ...] = ()
 
+    @property
+    def law(self) -> str:
+        """The cost law's name in the calibration."""
+        return self.cost or self.run
+
 
 class Copy(StepBase):
     """Move buffers over PCIe: `copy` is the device buffer, `source` the host buffers whose bytes are moved."""
@@ -125,6 +130,11 @@ class Copy(StepBase):
     direction: Literal["h2d", "d2h"] = "h2d"
     on: str = HOST
     cost: str | None = None
+
+    @property
+    def law(self) -> str:
+        """The cost law's name in the calibration."""
+        return self.cost or ("upload" if self.direction == "h2d" else "download")
 
 
 class Record(StepBase):
