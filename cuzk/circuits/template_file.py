@@ -1,0 +1,120 @@
+"""Templates in files: `CUZKTPL1`, u64 length of a JSON head, the head, then the arrays, each at a multiple of 64.
+
+All numbers little-endian. The arrays are mapped, not read; what the walkers rely on (offsets that only grow, columns
+and coefficient ids in range) is checked once when the file is opened.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+
+from cuzk.circuits.template import Part, Template, TemplateMatrix
+from cuzk.errors import FormatError
+
+MAGIC = b"CUZKTPL1"
+_ALIGN = 64
+_MAX_HEAD_BYTES = 1 << 20
+_KINDS = {"row_ptr": "<u4", "col": "<i4", "coef_id": "<u2"}
+
+
+def save_template(template: Template, path: str | os.PathLike[str]) -> None:
+    """Writes through a temporary name. Gadget names are not kept."""
+    arrays: list[np.ndarray] = [np.ascontiguousarray(template.coefficients_mont, "<u8")]
+    parts = []
+    for part in (template.prefix, template.body):
+        parts.append({"rows": part.rows, "inputs": part.inputs, "aux": part.aux,
+                      "nonzeros": [m.nonzeros for m in part.matrices]})  # fmt: skip
+        arrays += [np.ascontiguousarray(getattr(m, k), t) for m in part.matrices for k, t in _KINDS.items()]
+        arrays.append(np.packbits(part.field_aux, bitorder="little"))
+    head = json.dumps({"name": template.name, "copies": template.copies,
+                       "coefficients": len(template.coefficients_mont), "prefix": parts[0], "body": parts[1]})  # fmt: skip
+    target = Path(path)
+    temporary = target.with_name(target.name + f".{os.getpid()}.tmp")
+    try:
+        with open(temporary, "wb") as out:
+            out.write(MAGIC + len(head).to_bytes(8, "little") + head.encode())
+            for array in arrays:
+                out.write(b"\0" * (-out.tell() % _ALIGN))
+                out.write(memoryview(array).cast("B"))
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+class _Reader:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = path
+        try:
+            self.data = np.memmap(path, np.uint8, "r")
+        except (OSError, ValueError) as error:
+            raise FormatError(path, f"cannot be read as a template: {error}") from error
+        self.at = 0
+
+    def fail(self, message: str) -> FormatError:
+        return FormatError(self.path, message, offset=self.at)
+
+    def take(self, count: int, kind: str, what: str) -> np.ndarray:
+        self.at += -self.at % _ALIGN
+        size = count * np.dtype(kind).itemsize
+        if self.at + size > len(self.data):
+            raise self.fail(f"ends inside {what}: {size:,} bytes are stated, {max(0, len(self.data) - self.at):,} left")
+        out = self.data[self.at : self.at + size].view(kind)
+        self.at += size
+        return out
+
+
+def _count(head: dict, key: str, reader: _Reader, least: int = 0) -> int:
+    value = head.get(key)
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 1 << 31:
+        raise reader.fail(f"head: {key} must be a whole number from {least}, not {value!r}")
+    return value
+
+
+def load_template(path: str | os.PathLike[str]) -> Template:
+    """Maps a template. Raises FormatError (file, byte) for anything that its walkers could not trust."""
+    reader = _Reader(path)
+    if bytes(reader.data[:8]) != MAGIC:
+        raise reader.fail(f"not a template: it must begin with {MAGIC.decode()}")
+    length = int.from_bytes(bytes(reader.data[8:16]), "little")
+    reader.at = 16
+    if length > min(_MAX_HEAD_BYTES, len(reader.data) - 16):
+        raise reader.fail(f"a head of {length:,} bytes does not fit")
+    try:
+        head = json.loads(bytes(reader.data[16 : 16 + length]))
+        parts = [dict(head[k]) for k in ("prefix", "body")]
+        counts = [[int(n) for n in p["nonzeros"]] for p in parts]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise reader.fail(f"head is not as expected: {error}") from error
+    if any(len(c) != 3 or min(c) < 0 for c in counts):
+        raise reader.fail("head: nonzeros must be three counts")
+    reader.at += length
+    copies, coefficients = _count(head, "copies", reader, 1), _count(head, "coefficients", reader, 2)
+    table = reader.take(4 * coefficients, "<u8", "the coefficients").reshape(-1, 4)
+    columns = sum(_count(p, k, reader) for p in parts for k in ("inputs", "aux"))
+    loaded = [_load_part(reader, p, c, columns, coefficients) for p, c in zip(parts, counts, strict=True)]
+    if reader.at != len(reader.data):
+        raise reader.fail(f"{len(reader.data) - reader.at:,} bytes too many")
+    return Template(loaded[0], loaded[1], copies, table, str(head.get("name", "")))
+
+
+def _load_part(reader: _Reader, head: dict, nonzeros: list[int], columns: int, coefficients: int) -> Part:
+    rows, inputs, aux = (_count(head, k, reader) for k in ("rows", "inputs", "aux"))
+    matrices = []
+    for letter, count in zip("ABC", nonzeros, strict=True):
+        row_ptr = reader.take(rows + 1, _KINDS["row_ptr"], f"the rows of {letter}")
+        if row_ptr[0] != 0 or row_ptr[-1] != count or bool(np.any(row_ptr[1:] < row_ptr[:-1])):
+            raise reader.fail(f"row offsets of {letter} do not grow from 0 to {count:,}")
+        col = reader.take(count, _KINDS["col"], f"the columns of {letter}")
+        ids = reader.take(count, _KINDS["coef_id"], f"the coefficients of {letter}")
+        if count and (col.min() < 0 or col.max() >= columns):
+            raise reader.fail(f"a column of {letter} is outside 0 … {columns - 1:,}")
+        if count and ids.max() >= coefficients:
+            raise reader.fail(f"a coefficient id of {letter} is outside 0 … {coefficients - 1:,}")
+        matrices.append(TemplateMatrix(row_ptr, col, ids))
+    mask = reader.take((aux + 7) // 8, "u1", "the kinds of the variables")
+    field_aux = np.unpackbits(mask, count=aux, bitorder="little").astype(bool)
+    return Part(rows, inputs, aux, tuple(matrices), field_aux)  # type: ignore[arg-type]

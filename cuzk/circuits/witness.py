@@ -1,0 +1,203 @@
+"""Witnesses of a template: bits kept as bits, field elements apart.
+
+For each part (prefix, every copy of the body) the aux variables are one bit each in 64-bit words, and a list of the
+field elements in order; which variable is which is the template's knowledge, the same for all copies. A bit of a
+variable that is a field element is 0.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cuzk import native
+from cuzk.circuits.algebra import Columns, bits_to_lanes
+from cuzk.circuits.emitter import Bit, Block, Deferred, Emitter, Library, Num
+from cuzk.circuits.template import Part, Template
+
+_CHUNK_BYTES = 32 << 20
+"""Of unpacked bits while the calls of one gadget are spread over the witness."""
+
+
+@dataclass(frozen=True)
+class FieldIndex:
+    """Where a part's field elements are: `mask` (words) uint64, `rank` (words) uint32: field elements before a word."""
+
+    mask: np.ndarray
+    rank: np.ndarray
+    count: int
+
+    @staticmethod
+    def of(part: Part) -> FieldIndex:
+        words = (part.aux + 63) // 64
+        packed = np.zeros(8 * words, np.uint8)
+        packed[: (part.aux + 7) // 8] = np.packbits(part.field_aux, bitorder="little")
+        mask = packed.view(np.uint64)
+        before = np.zeros(words + 1, np.uint32)
+        np.cumsum(np.bitwise_count(mask), out=before[1:])
+        return FieldIndex(mask, before[:-1], int(before[-1]))
+
+
+@dataclass(frozen=True)
+class BitWitness:
+    """All values of a partition. `inputs_mont` (n_inputs, 4), ONE first. For prefix and body: bits (copies, words)
+    uint64 and field elements (copies, count, 4), Montgomery; the prefix has one copy."""
+
+    template: Template
+    inputs_mont: np.ndarray
+    prefix_bits: np.ndarray
+    prefix_fields_mont: np.ndarray
+    body_bits: np.ndarray
+    body_fields_mont: np.ndarray
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (self.inputs_mont, self.prefix_bits, self.prefix_fields_mont, self.body_bits, self.body_fields_mont)
+        return sum(a.nbytes for a in arrays)
+
+    def parts(self) -> Iterator[tuple[Part, np.ndarray, np.ndarray]]:
+        """Each part in the order of the aux variables: the part, its bits (words), its field elements."""
+        yield self.template.prefix, self.prefix_bits[0], self.prefix_fields_mont[0]
+        for bits, fields in zip(self.body_bits, self.body_fields_mont, strict=True):
+            yield self.template.body, bits, fields
+
+    def ones_share(self) -> float:
+        """Share of the values that are 1 (bits only)."""
+        ones = int(np.bitwise_count(self.prefix_bits).sum()) + int(np.bitwise_count(self.body_bits).sum())
+        return ones / (self.template.n_aux + self.template.n_inputs)
+
+    def expand_std(self) -> np.ndarray:
+        """(wires, 4) uint64, canonical: inputs, then aux. 32 bytes a value: 3.9 GiB for a partition of 32 GiB."""
+        t = self.template
+        out = np.zeros((t.n_inputs + t.n_aux, 4), np.uint64)
+        out[: t.n_inputs] = native.fr_to_std(self.inputs_mont)
+        at = t.n_inputs
+        for part, bits, fields in self.parts():
+            values = out[at : at + part.aux]
+            values[:, 0] = np.unpackbits(bits.view(np.uint8), count=part.aux, bitorder="little")
+            values[part.field_aux] = native.fr_to_std(np.ascontiguousarray(fields))
+            at += part.aux
+        return out
+
+
+def build_witness(
+    template: Template, library: Library, prefix: Callable[[Emitter], Any], body: Callable[[Emitter, Any], None]
+) -> BitWitness:
+    """Runs `prefix(cs)` and `body(cs, prefix's result)` on columns, one lane a copy; `prefix` must give every lane the
+    same values. `library` is the one that emitted the template."""
+    lanes = template.copies
+    cs = Emitter(library, rows=False, algebra=Columns(lanes))
+    shared = prefix(cs)
+    n_prefix = len(cs.aux_values)
+    inputs, aux = cs.n_inputs, cs.n_aux
+    body(cs, shared)
+    if (inputs, aux, cs.n_inputs - inputs, cs.n_aux - aux) != (
+        template.prefix.inputs, template.prefix.aux, template.body.inputs, template.body.aux
+    ):  # fmt: skip
+        raise AssertionError("values and structure allocate different variables")
+    public = np.stack([np.broadcast_to(v, (lanes, 4)) for v in cs.input_values])
+    inputs_mont = np.concatenate([public[:inputs, 0], public[inputs:].transpose(1, 0, 2).reshape(-1, 4)])
+    first = _Filler(template.prefix, lanes)
+    first.fill(cs.aux_values[:n_prefix], 0, library)
+    second = _Filler(template.body, lanes)
+    second.fill(cs.aux_values[n_prefix:], aux, library)
+    return BitWitness(
+        template, np.ascontiguousarray(inputs_mont),
+        first.packed()[:1], np.ascontiguousarray(first.fields[:1]), second.packed(), second.fields,
+    )  # fmt: skip
+
+
+class _Filler:
+    """Spreads columns over the witness of one part, lane by lane."""
+
+    def __init__(self, part: Part, lanes: int) -> None:
+        self.part, self.lanes = part, lanes
+        words = (part.aux + 63) // 64
+        self.bits = np.zeros((lanes, 64 * words), np.uint8)
+        self.rank = np.concatenate([[0], np.cumsum(part.field_aux)])
+        self.fields = np.zeros((lanes, int(self.rank[-1]), 4), np.uint64)
+
+    def packed(self) -> np.ndarray:
+        """(lanes, words) uint64."""
+        return np.packbits(self.bits, axis=1, bitorder="little").view(np.uint64)
+
+    def fill(self, values: Sequence[Any], base: int, library: Library) -> None:
+        """`values` in the order of the aux variables; the first is variable `base` of the emitter, 0 of the part."""
+        at = 0
+        positions: list[int] = []
+        columns: list[int] = []
+        deferred: dict[int, list[Deferred]] = defaultdict(list)
+        for value in values:
+            if isinstance(value, Deferred):
+                deferred[id(value.block)].append(value)
+                at += value.block.n_aux
+                continue
+            if isinstance(value, int):
+                positions.append(at)
+                columns.append(value)
+            else:
+                self.fields[:, self.rank[at]] = value
+            at += 1
+        if columns:
+            self.bits[:, positions] = bits_to_lanes(columns, self.lanes)
+        for calls in deferred.values():
+            self._fill_calls(calls[0].block, calls, base, library)
+
+    def _fill_calls(self, block: Block, calls: Sequence[Deferred], base: int, library: Library) -> None:
+        """Runs the gadget once over all its calls; lanes of a call are padded to whole bytes where there are bits."""
+        lanes = self.lanes if block.field_aux.all() else -(-self.lanes // 8) * 8
+        width = lanes // 8
+        total = lanes * len(calls)
+        cs = Emitter(library, rows=False, algebra=Columns(total), inline=True)
+        args: list[Bit | Num] = []
+        for slot, arg in enumerate(calls[0].args):
+            given = [call.args[slot] for call in calls]
+            if isinstance(arg, Num):
+                args.append(Num(0, self._joined([g.value for g in given], lanes)))
+            elif arg.var is None:
+                args.append(Bit(None, False, cs.ones if arg.const else 0, arg.const))
+            else:
+                raw = b"".join([g.value.to_bytes(width, "little") for g in given])
+                args.append(Bit(0, arg.neg, int.from_bytes(raw, "little")))
+        calls[0].gadget.body(cs, args)
+        starts = [call.base - base for call in calls]
+        is_field = block.field_aux
+        bit_columns = [v for v, f in zip(cs.aux_values, is_field, strict=True) if not f]
+        if bit_columns:
+            self._spread_bits(bit_columns, np.flatnonzero(~is_field), starts, lanes)
+        ranks = self.rank[starts]
+        k = 0
+        for value, f in zip(cs.aux_values, is_field, strict=True):
+            if f:
+                rows = np.broadcast_to(value, (total, 4)).reshape(len(calls), lanes, 4)[:, : self.lanes]
+                self.fields[:, ranks + k] = rows.transpose(1, 0, 2)
+                k += 1
+
+    def _joined(self, values: Sequence[np.ndarray], lanes: int) -> np.ndarray:
+        out = np.zeros((len(values), lanes, 4), np.uint64)
+        for row, value in zip(out, values, strict=True):
+            row[: self.lanes] = value
+        return out.reshape(-1, 4)
+
+    def _spread_bits(self, columns: Sequence[int], offsets: np.ndarray, starts: Sequence[int], lanes: int) -> None:
+        width = lanes // 8
+        whole = len(starts) * width
+        raw = np.frombuffer(b"".join([c.to_bytes(whole, "little") for c in columns]), np.uint8)
+        raw = raw.reshape(len(columns), len(starts), width)
+        contiguous = len(offsets) == int(offsets[-1]) - int(offsets[0]) + 1
+        step = max(1, _CHUNK_BYTES // (len(columns) * lanes))
+        for first in range(0, len(starts), step):
+            some = np.ascontiguousarray(raw[:, first : first + step].transpose(1, 2, 0))
+            # (calls, width, columns) bytes: each byte holds eight lanes of one variable
+            for call, block_bytes in zip(starts[first : first + step], some, strict=True):
+                for lane in range(self.lanes):
+                    values = (block_bytes[lane // 8] >> np.uint8(lane % 8)) & np.uint8(1)
+                    if contiguous:
+                        at = call + int(offsets[0])
+                        self.bits[lane, at : at + len(offsets)] = values
+                    else:
+                        self.bits[lane, call + offsets] = values

@@ -1,0 +1,64 @@
+"""What a partition opens of a sealed sector, as values of its circuit; and the public inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cuzk import native
+from cuzk.circuits.algebra import lanes_to_bits
+from cuzk.circuits.porep.shape import Shape
+from cuzk.circuits.porep.values import ChallengeValues, ParentValues, PathValues, PrefixValues
+from cuzk.porep.graph import Graph
+from cuzk.porep.ids import SectorIds, challenges
+from cuzk.porep.sealing import Sealed
+from cuzk.porep.synthetic import SyntheticSector
+from cuzk.porep.trees import SparseTree, Tree
+
+
+def public_inputs(
+    shape: Shape, ids: SectorIds, comm_d: bytes, comm_r: bytes, seed: bytes, partition: int = 0, version: str | None = None
+) -> list[int]:
+    """A partition's public inputs, without ONE: replica id, comm_d, comm_r; then for each challenge the tree-D index, 14
+    parents, the challenge, the index in R and in C."""
+    replica_id = ids.replica_id(comm_d)
+    graph = Graph(shape, ids.porep_id, version)
+    out = [int.from_bytes(x, "little") for x in (replica_id, comm_d, comm_r)]
+    for node in challenges(shape, replica_id, seed, partition):
+        out += [node, *graph.parents(node), node, node, node]
+    return out
+
+
+def _mont(values: np.ndarray) -> np.ndarray:
+    return native.fr_from_std(np.ascontiguousarray(values))
+
+
+def _path(tree: Tree | SparseTree, leaves: np.ndarray) -> PathValues:
+    levels = []
+    for arity, (position, others) in zip(tree.arities, tree.siblings(leaves), strict=True):
+        bits = (position[:, None] >> np.arange(arity.bit_length() - 1)) & 1
+        levels.append((lanes_to_bits(bits.astype(np.uint8)), [_mont(others[:, i]) for i in range(arity - 1)]))
+    return PathValues(levels)
+
+
+def prefix_values(sealed: Sealed | SyntheticSector) -> PrefixValues:
+    lanes = sealed.shape.challenges
+    names = ("replica_id", "comm_d", "comm_r", "comm_r_last", "comm_c")
+    return PrefixValues(
+        **{n: np.repeat(_mont(np.frombuffer(getattr(sealed, n), np.uint64).reshape(1, 4)), lanes, axis=0) for n in names}
+    )
+
+
+def challenge_values(sealed: Sealed | SyntheticSector, nodes: Sequence[int]) -> ChallengeValues:
+    """Columns over the challenged nodes."""
+    graph = Graph(sealed.shape, sealed.ids.porep_id, sealed.version)
+    leaves = np.array(nodes, np.int64)
+    parents = []
+    for around in np.array([graph.parents(n) for n in nodes], np.int64).T:
+        parents.append(ParentValues([_mont(x) for x in sealed.column(around)], _path(sealed.tree_c, around)))
+    node_bits = (leaves[:, None] >> np.arange(64)) & 1
+    return ChallengeValues(
+        _mont(sealed.data(leaves)), _path(sealed.tree_d, leaves), parents,
+        lanes_to_bits(node_bits.astype(np.uint8)), _path(sealed.tree_r_last, leaves), _path(sealed.tree_c, leaves),
+    )  # fmt: skip
