@@ -1,0 +1,3 @@
+#include "group_abi.hpp"
+
+CUZK_GROUP_ABI(g1, Fq)
