@@ -12,6 +12,7 @@ from cuzk.groth16 import points, transforms
 from cuzk.groth16.formats.ckey import CkeyArrays, write_ckey
 from cuzk.groth16.formats.files import Path, write_text
 from cuzk.groth16.formats.mapped import MappedArray
+from cuzk.groth16.formats.vk import VerifyingKey
 from cuzk.groth16.key import QUOTIENTS, ProvingKey, Query
 from cuzk.groth16.progress import Progress, silent
 
@@ -131,7 +132,7 @@ def convert(key: ProvingKey, out: Path, quotients: tuple[str, ...] | None = None
     if suffix == ".ckey":
         return "ckey for " + ", ".join(optimise(key, out, quotients or key.quotients, progress))
     if suffix in (".json", ".vk"):
-        write_verifying_key(key, out)
+        write_verifying_key_of(key.verifying_key(), out)
         return "verifying key"
     if suffix == ".zkey":
         _write_zkey(key, out)
@@ -142,20 +143,25 @@ def convert(key: ProvingKey, out: Path, quotients: tuple[str, ...] | None = None
     raise InputError(f"{os.fspath(out)}: the name must end in .ckey, .zkey, .params, .json or .vk")
 
 
-def write_verifying_key(key: ProvingKey, out: Path) -> None:
-    """The key's verifying key, JSON unless the name ends in .vk."""
+def write_verifying_key_of(key: VerifyingKey, out: Path) -> None:
+    """Write a verifying key: JSON, or binary if the name ends in .vk. Raises InputError where the source lacks
+    points.
+    """
     from cuzk.groth16.formats.files import atomic_write
 
-    vk = key.verifying_key()
-    if os.path.splitext(os.fspath(out))[1] == ".vk":
-        with atomic_write(out) as file:
-            file.write(vk.to_bytes())
-    else:
-        write_text(out, vk.to_json())
+    if os.path.splitext(os.fspath(out))[1] != ".vk":
+        write_text(out, key.to_json())
+        return
+    try:
+        data = key.to_bytes()
+    except ValueError as error:
+        raise InputError(f"{os.fspath(out)}: {error}; make it from the proving key") from error
+    with atomic_write(out) as file:
+        file.write(data)
 
 
 def _write_zkey(key: ProvingKey, out: Path) -> None:
-    from cuzk.groth16.formats.zkey import ZkeyHeader, ZkeyPoints, development_section, write_zkey
+    from cuzk.groth16.formats.zkey import ZkeyHeader, ZkeyPoints, development_section, unmarked_section, write_zkey
 
     if key.root != 5:
         raise InputError(f"{key.path}: cannot become a .zkey: {OTHER_ROOTS}")
@@ -173,7 +179,7 @@ def _write_zkey(key: ProvingKey, out: Path) -> None:
         l_query=[key.l_query.points],
         h=[key.h_odd],
     )
-    write_zkey(out, lists, key.system, development_section() if key.development else bytes(68))
+    write_zkey(out, lists, key.system, development_section if key.development else unmarked_section)
 
 
 def _dense(query: Query, n_wires: int) -> np.ndarray:

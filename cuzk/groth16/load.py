@@ -7,6 +7,7 @@ import numpy as np
 from cuzk.errors import FormatError, InputError
 from cuzk.groth16.constraints import ConstraintSystem
 from cuzk.groth16.formats.files import Path, map_file
+from cuzk.groth16.formats.vk import VerifyingKey
 from cuzk.groth16.key import ProvingKey, Query
 
 
@@ -31,6 +32,25 @@ def load_key(path: Path, r1cs: Path | None = None) -> ProvingKey:
     if r1cs is not None:
         attach_r1cs(key, r1cs)
     return key
+
+
+def read_any_vk(path: Path) -> VerifyingKey:
+    """The verifying key in a file: one of its own (JSON or binary), or the public half of any proving key."""
+    from cuzk.groth16.formats.ckey import CkeyFile
+    from cuzk.groth16.formats.params import ParamsFile
+    from cuzk.groth16.formats.vk import HEAD_BYTES, read_vk
+
+    data = map_file(path)
+    magic = data[:8].tobytes()
+    if magic[:4] == b"zkey":
+        return _from_zkey(path).verifying_key()
+    if magic == b"cuzk-key":
+        return CkeyFile(path).key(check_wires=False).verifying_key()
+    if magic.lstrip()[:1] != b"{" and len(data) > HEAD_BYTES + 4:
+        n_ic = int.from_bytes(data[HEAD_BYTES : HEAD_BYTES + 4].tobytes(), "big")
+        if len(data) > HEAD_BYTES + 4 + 96 * n_ic and n_ic:
+            return ParamsFile(path).verifying_key()
+    return read_vk(path)
 
 
 def read_r1cs_system(path: Path) -> ConstraintSystem:

@@ -45,11 +45,14 @@ class CkeyFile:
         origin = header.get("origin")
         self.origin: dict = origin if isinstance(origin, dict) else {}
 
-    def key(self) -> ProvingKey:
-        """The key over the mapped arrays. Raises FormatError for a missing or misshapen one."""
+    def key(self, check_wires: bool = True) -> ProvingKey:
+        """The key over the mapped arrays. Raises FormatError for a missing or misshapen one.
+
+        `check_wires` reads the lists of wires once; without it only shapes are checked, in constant time.
+        """
         mapped, wires = self.mapped, self.n_wires
         g1, g2 = mapped.array("g1", "u8", (3, 12)), mapped.array("g2", "u8", (3, 24))
-        a_wires, b_wires = self._wires("a_wires"), self._wires("b_wires")
+        a_wires, b_wires = (self._wires(name, check_wires) for name in ("a_wires", "b_wires"))
         h_odd = h_monomial = l_query = l_c_free = None
         if "h_odd" in mapped:
             h_odd = mapped.array("h_odd", "u8", (1 << self.log_domain, 12))
@@ -90,9 +93,9 @@ class CkeyFile:
             )
         return key
 
-    def _wires(self, name: str) -> np.ndarray:
+    def _wires(self, name: str, check: bool) -> np.ndarray:
         wires = self.mapped.array(name, "u4", (-1,))
-        if len(wires) and (int(wires[-1]) >= self.n_wires or bool((wires[1:] <= wires[:-1]).any())):
+        if check and len(wires) and (int(wires[-1]) >= self.n_wires or bool((wires[1:] <= wires[:-1]).any())):
             raise FormatError(self.path, f"wires do not rise, or leave the {self.n_wires} that exist", section=name)
         return wires
 

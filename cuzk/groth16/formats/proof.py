@@ -13,6 +13,8 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from cuzk.errors import FormatError
 from cuzk.groth16 import points
 from cuzk.groth16.field import FR_MODULUS
@@ -122,7 +124,7 @@ def _inputs(path: Path, data: bytes, at: int, count: int) -> tuple[int, ...]:
     return tuple(values)
 
 
-def bundle_layout(data: bytes) -> tuple[str, int, int] | None:
+def bundle_layout(data: bytes | np.ndarray) -> tuple[str, int, int] | None:
     """(layout, proofs, inputs) when sizes and counts agree with one of the two layouts, else None."""
     size = len(data)
     if size >= 16 + HEAD_BYTES + 4:

@@ -13,7 +13,7 @@ row |
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -231,8 +231,11 @@ def _rows_between(matrix: SparseMatrix, first: int, last: int) -> np.ndarray:
     return np.repeat(np.arange(first, first + len(pointers) - 1, dtype=np.uint32), np.diff(pointers).astype(np.int64))
 
 
-def write_zkey(path: Path, points: ZkeyPoints, system: ConstraintSystem, contributions: bytes) -> None:
-    """Write a key in the section order of `snarkjs groth16 setup`. `system` must have its input rows."""
+def write_zkey(path: Path, points: ZkeyPoints, system: ConstraintSystem, contributions: Callable[[], bytes]) -> None:
+    """Write a key in the section order of `snarkjs groth16 setup`. `system` must have its input rows.
+
+    `contributions` gives section 10 and is called last.
+    """
     from cuzk import native
 
     header = points.header
@@ -262,7 +265,7 @@ def write_zkey(path: Path, points: ZkeyPoints, system: ConstraintSystem, contrib
             for chunk in chunks:
                 file.write(np.ascontiguousarray(chunk).data)
             out.end()
-        out.section(10, contributions)
+        out.section(10, contributions())
         out.finish()
 
 
@@ -271,3 +274,8 @@ def development_section() -> bytes:
     stand.
     """
     return DEVELOPMENT_MARK.ljust(64, b"\0") + struct.pack("<I", 0)
+
+
+def unmarked_section() -> bytes:
+    """Section 10 of a key whose origin is not known."""
+    return bytes(68)

@@ -94,7 +94,7 @@ class _Maker:
             self.progress(what, min(first + CHUNK, len(values)), len(values))
 
     def write_zkey(self, out: Path) -> None:
-        from cuzk.groth16.formats.zkey import ZkeyHeader, ZkeyPoints, development_section, write_zkey
+        from cuzk.groth16.formats.zkey import ZkeyHeader, ZkeyPoints, development_section, unmarked_section, write_zkey
 
         c, system = self.columns, self.system
         g1, g2 = (list(np.split(group, 3)) for group in (self.g1, self.g2))
@@ -108,7 +108,7 @@ class _Maker:
             l_query=self._points("L", c.l_odd),
             h=self._points("H", c.h_odd),
         )
-        write_zkey(out, lists, system, development_section() if self.mark else bytes(68))
+        write_zkey(out, lists, system, development_section if self.mark else unmarked_section)
 
     def write_params(self, out: Path) -> None:
         from cuzk.groth16.formats.params import development_tail, write_params

@@ -1,0 +1,87 @@
+"""`cuzk prove KEY WITNESS -o DIR`: one proof, verified before it is written as proof.json, public.json and
+proof.bin.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from typing import Any
+
+from cuzk.cli.proving import print_json, warn_development
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser("prove", help="make one proof", description=__doc__)
+    parser.add_argument("key", metavar="KEY", help=".zkey, .ckey or .params (these need --r1cs)")
+    parser.add_argument("witness", metavar="WITNESS", help=".wtns")
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", required=True, help="directory for the three files; made if absent"
+    )
+    parser.add_argument(
+        "--quotient",
+        choices=("bellman", "odd-coset", "c-free"),
+        help="how A·B − C is summed: 7, 6 or 4 transforms (default: the cheapest that the key serves)",
+    )
+    parser.add_argument("--r1cs", metavar="R1CS", help="the circuit: needed for .params; names a failing constraint")
+    parser.add_argument("--threads", type=int, metavar="N", help="threads (default: all cores)")
+    parser.add_argument(
+        "--insecure-seed",
+        type=int,
+        metavar="N",
+        help="fixed blinding, for tests: such a proof is NOT private, and the output says so",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+
+
+def run(args: argparse.Namespace) -> int:
+    from cuzk.errors import InputError
+    from cuzk.groth16.formats.files import atomic_write, write_text
+    from cuzk.groth16.formats.proof import proof_json, public_json
+    from cuzk.groth16.formats.wtns import WtnsFile
+    from cuzk.groth16.load import load_key
+    from cuzk.groth16.prover.blinding import Blinding
+    from cuzk.groth16.prover.run import prove
+
+    start = time.perf_counter()
+    if args.threads is not None and args.threads < 1:
+        raise InputError("--threads must be at least 1")
+    witness = WtnsFile(args.witness)
+    key = load_key(args.key, args.r1cs)
+    witness.check_fits(key.n_wires, args.key)
+    witness.check_values()
+    blinding = Blinding.random() if args.insecure_seed is None else Blinding.from_seed(args.insecure_seed)
+    made = prove(key, witness.values, args.quotient, blinding, args.threads)
+    if key.development:
+        warn_development(args.key)
+    try:
+        os.makedirs(args.output, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{args.output}: {error.strerror}") from error
+    paths = {name: os.path.join(args.output, name) for name in ("proof.json", "public.json", "proof.bin")}
+    write_text(paths["proof.json"], proof_json(made.proof))
+    write_text(paths["public.json"], public_json(made.public))
+    with atomic_write(paths["proof.bin"]) as file:
+        file.write(made.proof.to_bytes())
+    total_s = time.perf_counter() - start
+    if args.json:
+        document = {
+            "verified": True,
+            "private": made.private,
+            "development_key": key.development,
+            "quotient": made.quotient,
+            "public": [str(v) for v in made.public],
+            "proof_hex": made.proof.to_bytes().hex(),
+            "files": paths,
+            "n_wires": key.n_wires,
+            "domain": key.domain,
+            "step_s": made.step_s,
+            "total_s": total_s,
+        }
+        print_json(document)
+        return 0
+    privacy = "" if made.private else ", NOT PRIVATE (fixed seed)"
+    print(f"proof verified{privacy}: domain {key.domain}, quotient {made.quotient}, {total_s:.2f} s")
+    print("\n".join(paths.values()))
+    return 0

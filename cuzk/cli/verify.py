@@ -1,0 +1,71 @@
+"""`cuzk verify VKEY PUBLIC PROOF …` or `cuzk verify BUNDLE.prf`: strict verification, several proofs at once.
+
+Checked: number and range of public signals, coordinates, curve and subgroup of every point, the pairing equation.
+Several proofs are
+checked by one random linear combination; if it fails the first bad proof is named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from cuzk.cli.proving import print_json, warn_development
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser("verify", help="check proofs", description=__doc__)
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="+",
+        help="a bundle (.prf); or a verifying key (JSON, .vk, or a proving key) and one or more pairs PUBLIC PROOF. "
+        "PUBLIC may be a list of lists, PROOF several proofs of 192 bytes",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+
+
+def run(args: argparse.Namespace) -> int:
+    from cuzk.errors import InputError, ProofInvalid
+    from cuzk.groth16.formats.proof import read_bundle
+
+    if len(args.files) == 1:
+        from cuzk.groth16.verify import verify_bundle
+
+        bundle = read_bundle(args.files[0])
+        count, n_public, development = len(bundle.proofs), bundle.key.n_public, False
+
+        def check() -> None:
+            verify_bundle(bundle, args.files[0])
+    elif len(args.files) % 2 == 0:
+        raise InputError("give a verifying key and pairs PUBLIC PROOF, or one bundle")
+    else:
+        from cuzk.groth16.formats.proof import read_proofs, read_public
+        from cuzk.groth16.load import read_any_vk
+        from cuzk.groth16.verify import Verifier, require_valid
+
+        key = read_any_vk(args.files[0])
+        publics = [public for path in args.files[1::2] for public in read_public(path)]
+        proofs = [proof for path in args.files[2::2] for proof in read_proofs(path)]
+        count, n_public, development = len(proofs), key.n_public, key.development
+
+        def check() -> None:
+            require_valid(Verifier(key, args.files[0]), proofs, publics)
+
+    if development:
+        warn_development(args.files[0])
+    found = {"proofs": count, "n_public": n_public, "development_key": development}
+    try:
+        check()
+    except ProofInvalid as error:
+        if args.json:
+            print_json({"valid": False, "reason": str(error), **found})
+            print(f"cuzk: {error}", file=sys.stderr)
+            return error.exit_code
+        raise
+    if args.json:
+        print_json({"valid": True, **found})
+    else:
+        print("valid" if count == 1 else f"valid: all {count} proofs")
+    return 0

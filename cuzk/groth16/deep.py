@@ -1,0 +1,218 @@
+"""Reading a file to its last value: field elements below their modulus, points on the curve and in the subgroup."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from cuzk.errors import FormatError
+from cuzk.groth16.field import FQ_MODULUS, first_not_below
+from cuzk.groth16.formats.files import Path
+from cuzk.groth16.progress import Progress, silent
+
+CHUNK = 1 << 14
+
+
+def deep_check(path: Path, kind: str, sample: int | None = None, progress: Progress = silent) -> dict:
+    """Validate a file of this kind. Returns what was checked; raises FormatError (InputError) at the first fault.
+
+    `sample`: check that many random points of each list instead of all.
+    """
+    checks: dict[str, Callable[[], dict]] = {
+        "zkey": lambda: _zkey(path, sample, progress),
+        "ckey": lambda: _ckey(path, sample, progress),
+        "params": lambda: _params(path, sample, progress),
+        "ptau": lambda: _ptau(path, sample, progress),
+        "r1cs": lambda: _system(path),
+        "pce": lambda: _system(path),
+        "curio-pce": lambda: _curio(path),
+        "wtns": lambda: _wtns(path),
+    }
+    if kind in checks:
+        return checks[kind]()
+    return _small(path, kind)
+
+
+def _rows(count: int, sample: int | None) -> np.ndarray | None:
+    """Sorted random rows, or None for all."""
+    if sample is None or sample >= count:
+        return None
+    return np.sort(np.random.default_rng().choice(count, size=sample, replace=False))
+
+
+def _check_points(
+    path: Path,
+    name: str,
+    points: np.ndarray,
+    offset: int | None,
+    sample: int | None,
+    progress: Progress,
+    may_be_infinity: bool = True,
+) -> int:
+    """Check mont points, `(n, 12)` or `(n, 24)`. Returns how many were checked; raises FormatError at the first bad
+    one.
+    """
+    from cuzk import native
+
+    rows = _rows(len(points), sample)
+    total = len(points) if rows is None else len(rows)
+    check = native.check_g1 if points.shape[1] == 12 else native.check_g2
+    for first in range(0, total, CHUNK):
+        chosen = slice(first, first + CHUNK) if rows is None else rows[first : first + CHUNK]
+        chunk = np.ascontiguousarray(points[chosen])
+
+        def fail(bad: int, message: str, first: int = first) -> FormatError:
+            row = first + bad if rows is None else int(rows[first + bad])
+            at = None if offset is None else offset + points.shape[1] * 8 * row
+            return FormatError(path, f"point {row} {message}", offset=at, section=name)
+
+        bad = first_not_below(chunk.reshape(-1, 6), FQ_MODULUS)
+        if bad >= 0:
+            raise fail(bad // (chunk.shape[1] // 6), "has a coordinate that is not below the modulus of the base field")
+        if not may_be_infinity and not chunk.any(axis=1).all():
+            raise fail(int(np.argmin(chunk.any(axis=1))), "is infinity, which is not allowed here")
+        bad = check(chunk)
+        if bad >= 0:
+            on_curve = check(chunk[bad : bad + 1], subgroup=False) < 0
+            raise fail(bad, "is outside the subgroup of order r" if on_curve else "is not on the curve")
+        progress(f"checking {name}", min(first + CHUNK, total), total)
+    return total
+
+
+def _zkey(path: Path, sample: int | None, progress: Progress) -> dict:
+    from cuzk.groth16.formats.zkey import ZkeyFile
+
+    file = ZkeyFile(path)
+    h = file.header
+    for name in ("alpha_g1", "beta_g1", "beta_g2", "gamma_g2", "delta_g1", "delta_g2"):
+        offset = file.container.section(2).offset
+        _check_points(path, f"2 (header), {name}", getattr(h, name), offset, None, silent, may_be_infinity=False)
+    lists = {3: file.ic, 5: file.a, 6: file.b_g1, 7: file.b_g2, 8: file.l, 9: file.h}
+    checked = 6
+    for section_id, points in lists.items():
+        section = file.container.section(section_id)
+        checked += _check_points(path, section.label, points, section.offset, sample, progress)
+    system = file.constraints()
+    return {"points_checked": checked, "coefficients_checked": system.a.nonzeros + system.b.nonzeros}
+
+
+def _ckey(path: Path, sample: int | None, progress: Progress) -> dict:
+    from cuzk.groth16.formats.ckey import CkeyFile
+
+    file = CkeyFile(path)
+    key = file.key()
+    checked = 0
+    for name in ("g1", "g2"):
+        points = file.mapped.array(name, "u8", (3, -1))
+        checked += _check_points(path, name, points, None, None, silent, may_be_infinity=False)
+    lists = {
+        "ic": key.ic,
+        "a_points": key.a_query.points,
+        "b_g1_points": key.b_g1_query.points,
+        "b_g2_points": key.b_g2_query.points,
+        "l": None if key.l_query is None else key.l_query.points,
+        "l_c_free": None if key.l_c_free_query is None else key.l_c_free_query.points,
+        "h_odd": key.h_odd,
+        "h_monomial": key.h_monomial,
+    }
+    for name, points in lists.items():
+        if points is not None:
+            checked += _check_points(path, name, points, None, sample, progress)
+    system = key.system
+    nonzeros = sum(m.nonzeros for m in (system.a, system.b, system.c) if m is not None)
+    return {"points_checked": checked, "coefficients_checked": nonzeros}
+
+
+def _params(path: Path, sample: int | None, progress: Progress) -> dict:
+    from cuzk.groth16.formats.params import POINT_BYTES, ParamsFile
+
+    file = ParamsFile(path)
+    checked = _check_verifying_key(file.verifying_key(), path)
+    for name, part in file.lists.items():
+        rows = _rows(part.count, sample)
+        total = part.count if rows is None else len(rows)
+        for first in range(0, total, CHUNK):
+            last = min(first + CHUNK, total)
+            chosen = slice(first, last) if rows is None else rows[first:last]
+            offset = part.offset + POINT_BYTES[name] * first if rows is None else None
+            _check_points(path, name, part.mont(path, chosen), offset, None, silent, may_be_infinity=False)
+            progress(f"checking {name}", last, total)
+        checked += total
+    return {"points_checked": checked}
+
+
+def _ptau(path: Path, sample: int | None, progress: Progress) -> dict:
+    from cuzk.groth16.formats.ptau import POINT_BYTES, PtauFile
+
+    file = PtauFile(path)
+    checked = 0
+    for section_id in POINT_BYTES:
+        if section_id in file.container:
+            section = file.container.section(section_id)
+            checked += _check_points(path, section.label, file.points(section_id), section.offset, sample, progress)
+    return {"points_checked": checked}
+
+
+def _system(path: Path) -> dict:
+    from cuzk.groth16.load import read_r1cs_system
+
+    system = read_r1cs_system(path)
+    nonzeros = {name: m.nonzeros for name in "abc" if (m := getattr(system, name)) is not None}
+    return {"nonzeros": nonzeros, "coefficients": len(system.table)}
+
+
+def _curio(path: Path) -> dict:
+    from cuzk.groth16.formats.curio_pce import CurioPceFile
+
+    system = CurioPceFile(path).constraints()
+    return {"nonzeros": {n: getattr(system, n).nonzeros for n in "abc"}, "coefficients": len(system.table)}
+
+
+def _wtns(path: Path) -> dict:
+    from cuzk.groth16.formats.wtns import WtnsFile
+
+    file = WtnsFile(path)
+    file.check_values()
+    values = file.values
+    zero_or_one = int(sum(_small_values(values)))
+    return {"values_checked": file.count, "zeros_and_ones": zero_or_one}
+
+
+def _small_values(values: np.ndarray) -> Iterator[int]:
+    for first in range(0, len(values), 1 << 20):
+        chunk = values[first : first + (1 << 20)]
+        yield int(((chunk[:, 0] <= 1) & ~chunk[:, 1:].any(axis=1)).sum())
+
+
+def _check_verifying_key(key: object, path: Path) -> int:
+    """Load every point of a verifying key. Raises InputError at the first bad one; returns their number."""
+    from cuzk.groth16.verify import Verifier
+
+    verifier = Verifier(key, str(path))  # type: ignore[arg-type]
+    return 4 + len(verifier.key.ic)
+
+
+def _small(path: Path, kind: str) -> dict:
+    """Keys and proofs that are read whole anyway."""
+    from cuzk.groth16.formats.proof import read_bundle, read_proofs
+    from cuzk.groth16.formats.vk import read_vk
+    from cuzk.groth16.verify import verify_bundle
+
+    if kind in ("vk", "verification_key.json"):
+        return {"points_checked": _check_verifying_key(read_vk(path), path)}
+    if kind == "prf":
+        bundle = read_bundle(path)
+        verify_bundle(bundle, str(path))
+        return {"proofs_verified": len(bundle.proofs)}
+    if kind in ("proof", "proof.json"):
+        from cuzk.groth16 import points
+
+        for number, proof in enumerate(read_proofs(path)):
+            for element in (proof.a, proof.b, proof.c):
+                try:
+                    points.load(element)
+                except points.PointError as error:
+                    raise FormatError(path, f"proof {number}: {error}") from error
+        return {"points_checked": 3 * (number + 1)}
+    return {}

@@ -1,0 +1,95 @@
+"""Reading the matrix files of curio's prover (`PCE\\x02`): CSR of A, B, C with Montgomery coefficients.
+
+Header, 32 B little-endian: 4 B magic, u32 version 2, u32 inputs, u32 aux, u32 constraints, u32 padding, u64 nonzeros
+in all. Per matrix:
+u64 count and row pointers u32, u64 count and columns u32, u64 count and values 32 B. Density words follow. A column
+is an input's
+index, or inputs + aux index. Layout from that project's published description; no file of it was at hand to check
+against.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+from cuzk.errors import FormatError
+from cuzk.groth16.constraints import CoefficientTable, ConstraintSystem, SparseMatrix
+from cuzk.groth16.field import FR_MODULUS, first_not_below
+from cuzk.groth16.formats.files import Path, map_file
+
+MAGIC = b"PCE\x02"
+HEADER_BYTES = 32
+
+
+class CurioPceFile:
+    """An indexed file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.data = path, map_file(path)
+        if len(self.data) < HEADER_BYTES:
+            raise FormatError(path, f"{len(self.data)} bytes cannot hold the header", offset=0)
+        if self.data[:4].tobytes() != MAGIC:
+            raise FormatError(path, "not a PCE file of version 2", offset=0)
+        version, self.n_inputs, self.n_aux, self.n_constraints = struct.unpack_from("<IIII", self.data, 4)
+        (self.n_nonzeros,) = struct.unpack_from("<Q", self.data, 24)
+        if version != 2:
+            raise FormatError(path, f"version {version} is not supported (expected 2)", offset=4)
+        if not self.n_inputs:
+            raise FormatError(path, "has no inputs, not even the constant one", offset=8)
+        self._views: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+        at = HEADER_BYTES
+        for name in "abc":
+            row_ptr, at = self._list(name, at, "<u4", 4)
+            col, at = self._list(name, at, "<u4", 4)
+            values, at = self._list(name, at, "<u8", 32)
+            if len(row_ptr) != self.n_constraints + 1:
+                message = f"has {len(row_ptr)} row pointers, expected {self.n_constraints + 1}"
+                raise FormatError(path, message, section=name)
+            if len(col) != len(values):
+                raise FormatError(path, f"has {len(col)} columns but {len(values)} values", section=name)
+            self._views[name] = (row_ptr, col, values)
+        total = sum(len(view[1]) for view in self._views.values())
+        if total != self.n_nonzeros:
+            raise FormatError(path, f"the matrices have {total} terms, the header claims {self.n_nonzeros}", offset=24)
+
+    def _list(self, name: str, at: int, dtype: str, size: int) -> tuple[np.ndarray, int]:
+        if len(self.data) - at < 8:
+            raise FormatError(self.path, "the file ends before a count", offset=at, section=name)
+        (count,) = struct.unpack_from("<Q", self.data, at)
+        if count * size > len(self.data) - at - 8:
+            message = f"claims {count} entries of {size} bytes, the file has {len(self.data) - at - 8} bytes left"
+            raise FormatError(self.path, message, offset=at, section=name)
+        end = at + 8 + count * size
+        view = self.data[at + 8 : end].view(dtype)
+        return (view.reshape(-1, 4) if size == 32 else view), end
+
+    @property
+    def n_wires(self) -> int:
+        return self.n_inputs + self.n_aux
+
+    @property
+    def nonzeros(self) -> dict[str, int]:
+        return {name: len(view[1]) for name, view in self._views.items()}
+
+    def constraints(self) -> ConstraintSystem:
+        """The matrices; the rows of the inputs are part of the file's rows. Raises FormatError at the first bad
+        index.
+        """
+        table = CoefficientTable("mont")
+        matrices = []
+        for name, (row_ptr, col, values) in self._views.items():
+            if row_ptr[0] != 0 or row_ptr[-1] != len(col) or bool((row_ptr[1:] < row_ptr[:-1]).any()):
+                raise FormatError(self.path, "row pointers do not rise from 0 to the number of terms", section=name)
+            if len(col) and int(col.max()) >= self.n_wires:
+                raise FormatError(self.path, f"names wire {col.max()}; there are {self.n_wires}", section=name)
+            bad = first_not_below(values, FR_MODULUS)
+            if bad >= 0:
+                raise FormatError(self.path, f"value {bad} is not below the field's modulus", section=name)
+            ids = table.number(np.ascontiguousarray(values))
+            matrices.append(SparseMatrix(row_ptr.astype(np.uint64), np.ascontiguousarray(col), ids))
+        a, b, c = matrices
+        n_public = self.n_inputs - 1
+        n_constraints = max(0, self.n_constraints - self.n_inputs)
+        return ConstraintSystem(self.n_wires, n_public, n_constraints, table, a, b, c, has_input_rows=True)
