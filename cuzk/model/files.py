@@ -186,8 +186,9 @@ class Loader:
                         known += [path.relative_to(root).as_posix() for path in list(root.glob(pattern))[:500]]
                     except (OSError, ValueError, NotImplementedError):
                         continue
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
-        return f"; did you mean '{near[0]}'?" if near else ""
+        stems = {Path(found).stem: found for found in reversed(known)}
+        near = difflib.get_close_matches(Path(name).stem, stems, n=1, cutoff=0.6)
+        return f"; did you mean '{stems[near[0]]}'?" if near else ""
 
 
 def override(tree: Node, setting: str, loader: Loader, base: Path) -> Node:

@@ -107,14 +107,6 @@ class Scenario(Model):
                 return data | {"circuit": entries[0]["circuit"]}
         return data
 
-    @model_validator(mode="after")
-    def _names_differ(self) -> Self:
-        named: dict[str, Circuit] = {}
-        for entry in self.workload.circuits:
-            if named.setdefault(entry.circuit.name, entry.circuit) != entry.circuit:
-                raise ValueError(f"two different circuits are named '{entry.circuit.name}'")
-        return self
-
     def circuits(self) -> list[Circuit]:
         """Every circuit of the workload, each once."""
         mixed = {entry.circuit.name: entry.circuit for entry in self.workload.circuits}

@@ -48,7 +48,8 @@ def _report(model: type[BaseModel], root: Node, fault: dict[str, Any], problems:
         if incomplete:
             return
         loc.append(fault["loc"][-1])
-        pos = node.key_pos or node.pos
+        if node.key_pos is not None and node.key_pos.file == node.pos.file:
+            pos = node.key_pos
         message = "is required, and missing"
     else:
         message = _message(fault, node)
@@ -80,8 +81,9 @@ def _keys(models: set[type[BaseModel]]) -> list[str]:
 
 def _did_you_mean(name: str, known: Iterable[str], every: bool = False) -> str:
     known = list(known)
-    near = difflib.get_close_matches(name.lower().replace("-", "_"), known, n=1, cutoff=0.6)
-    near = near or difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)
+    cutoff = 0.5 if len(name) < 4 else 0.6
+    near = difflib.get_close_matches(name.lower().replace("-", "_"), known, n=1, cutoff=cutoff)
+    near = near or difflib.get_close_matches(name.lower(), known, n=1, cutoff=cutoff)
     if near:
         return f"; did you mean '{near[0]}'?"
     return f"; known here: {', '.join(known)}" if every and known else ""

@@ -89,6 +89,15 @@ class Workload(Model):
             data = data | {"proofs": len(data["arrivals"])}
         return data
 
+    @field_validator("circuits")
+    @classmethod
+    def _names_differ(cls, entries: tuple[MixEntry, ...]) -> tuple[MixEntry, ...]:
+        named: dict[str, Circuit] = {}
+        for entry in entries:
+            if named.setdefault(entry.circuit.name, entry.circuit) != entry.circuit:
+                raise ValueError(f"two different circuits are named '{entry.circuit.name}'")
+        return entries
+
     @field_validator("arrivals")
     @classmethod
     def _times(cls, value: Any, info: ValidationInfo) -> Any:

@@ -190,6 +190,7 @@ class _Builder:
         self._stack: list[Node] = []
         self._keys: list[tuple[str | None, Pos] | None] = []
         """Of each open collection: the key whose value is due (None in the pair: faulty, drop its value)."""
+        self._locs: list[Loc] = []
         self._skip = 0
         """Depth inside a collection that stands where a key is needed."""
 
@@ -208,6 +209,7 @@ class _Builder:
         if kind in ("MappingEndEvent", "SequenceEndEvent"):
             self._stack.pop()
             self._keys.pop()
+            self._locs.pop()
             return True
         if self._key_is_due():
             self._key(event, kind, pos)
@@ -221,6 +223,7 @@ class _Builder:
                 self.problems.add(pos, self._loc(), f"nested more than {MAX_DEPTH} deep")
                 return False
             node = Node({} if kind == "MappingStartEvent" else [], pos)
+            self._locs.append(self._loc())
             self._add(node)
             self._stack.append(node)
             self._keys.append(None)
@@ -276,13 +279,14 @@ class _Builder:
             parent[key] = node
 
     def _loc(self) -> Loc:
-        loc: list[str | int] = []
-        for node, key in zip(self._stack, self._keys, strict=True):
-            if isinstance(node.value, list):
-                loc.append(len(node.value))
-            elif key is not None and key[0] is not None:
-                loc.append(key[0])
-        return tuple(loc)
+        """The place of the value that comes next."""
+        if not self._stack:
+            return ()
+        within = self._stack[-1].value
+        if isinstance(within, list):
+            return (*self._locs[-1], len(within))
+        key = self._keys[-1]
+        return self._locs[-1] if key is None or key[0] is None else (*self._locs[-1], key[0])
 
     def _scalar(self, event: Any, pos: Pos) -> Any:
         if event.style:
