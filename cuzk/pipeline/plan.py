@@ -45,6 +45,7 @@ class Plan:
         machine, policy = self.scenario.machine, self.policy
         whole = any(worker.start == "proof" for worker in self.pipeline.workers.values())
         names: dict[str, Any] = {**circuit.names(), **policy.numbers()}
+        names |= self.scenario.calibration.parameters if self.scenario.calibration else {}
         names["circuits"] = circuit.partitions if whole else 1
         names |= {"ram": machine.usable_ram, "cores": machine.cores, "threads": machine.threads, "gpus": self.gpus}
         if machine.gpus:
