@@ -1,0 +1,123 @@
+"""The part of a worker that waits its turn: it puts claims to the Arbiter and sleeps until the answer comes."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from cuzk.errors import InputError
+from cuzk.exec.sets import Set
+from cuzk.pipeline.arbiter import FAILED, RETRY
+from cuzk.pipeline.steps import Acquire, Get, Put, Step
+from cuzk.trace.event import Event
+
+if TYPE_CHECKING:
+    from cuzk.exec.engine import Engine
+
+_EMPTY: Any = object()
+_CLAIMS = (Acquire, Put, Get)
+
+
+class SetFailed(Exception):
+    """Leave the set: its proof or the run has failed."""
+
+
+class Stopped(Exception):
+    """A pool worker has nothing more to take."""
+
+
+class Claimant:
+    """Has one condition, on the engine's mutex, and one place for the Arbiter's answer."""
+
+    def __init__(self, engine: Engine, kind: str, gpu: int, set_: Set | None, label: str, steps: tuple[Step, ...]) -> None:
+        self.engine, self.kind, self.gpu, self.set, self.name, self.steps = engine, kind, gpu, set_, label, steps
+        self.claimed_first = False
+        """The first claim has been put already, and is not yet taken up."""
+        self._condition = threading.Condition(engine.mutex)
+        self._mail: Any = _EMPTY
+        self._waits_for: tuple[str, Any] | None = None
+        self._thread: threading.Thread | None = None
+
+    def begin_thread(self) -> None:
+        """Give it a thread, once (mutex held)."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self.live, name=self.name, daemon=True)
+            self._thread.start()
+
+    def live(self) -> None:
+        """What the thread does."""
+        raise NotImplementedError
+
+    @property
+    def has_mail(self) -> bool:
+        return self._mail is not _EMPTY
+
+    def claim_first(self) -> None:
+        """Make the first claim, so that claims queue up in the order in which actors are started (mutex held)."""
+        if self.steps and isinstance(self.steps[0], _CLAIMS):
+            self.claimed_first = True
+            self._mail = self._ask(self.steps[0])
+
+    def wake(self, value: Any) -> None:
+        """The Arbiter's answer to a claim that had to wait (mutex held)."""
+        self._mail = value
+        if value is not RETRY and value is not FAILED and self._waits_for is not None:
+            name, place = self._waits_for
+            self.engine.emit(Event(self.engine.now(), "grant", name=name, worker=self.name, **place))
+            self._waits_for = None
+        if self._thread is None:
+            self.begin_thread()
+        else:
+            self._condition.notify()
+
+    def _ask(self, step: Any) -> Any:
+        """Put the claim to the Arbiter: its value, or _EMPTY if it has to wait (mutex held)."""
+        engine, arbiter = self.engine, self.engine.arbiter
+        if isinstance(step, Get):
+            value: Any = arbiter.get(self, step.get, self.gpu)
+            name = step.get
+        elif isinstance(step, Put):
+            name = step.put
+            self.own().attached += 1  # for the channel, and whoever takes the set from it
+            value = arbiter.put(self, self.own().token, name)
+        else:
+            token = self.own().token
+            name = engine.plan.claim_instance(step.acquire, token.gpu)
+            try:
+                value = arbiter.acquire(self, token, name, engine.books.units(step, self.own()))
+            except ValueError as error:
+                engine.fail_run(InputError(str(error)))
+                value = FAILED
+        engine.deliver()
+        if value is None or value is False:
+            if self._waits_for is None:
+                place = {} if self.set is None else {"proof": self.set.token.proof, "partition": self.set.token.partition}
+                self._waits_for = (name, place)
+                engine.emit(Event(engine.now(), "wait", name=name, worker=self.name, **place))
+            return self._mail  # delivering may have brought the answer already
+        return value
+
+    def claim(self, step: Acquire | Put | Get) -> Any:
+        """The value of a granted claim. Raises SetFailed, or Stopped for a `get`, when the scope has failed."""
+        asked, self.claimed_first = self.claimed_first, False
+        with self.engine.mutex:
+            value = self._mail if asked else self._ask(step)
+            while value is _EMPTY or value is RETRY:
+                if value is RETRY:
+                    self._mail = _EMPTY
+                    value = self._ask(step)
+                    continue
+                self._condition.wait()
+                value = self._mail
+            self._mail = _EMPTY
+            if value is not FAILED:
+                return value
+            self._waits_for = None
+            if isinstance(step, Put):
+                self.own().attached -= 1
+        raise Stopped if isinstance(step, Get) else SetFailed
+
+    def own(self) -> Set:
+        if self.set is None:
+            raise InputError(f"worker {self.kind} has no set here: it needs a `get` first")
+        return self.set

@@ -1,0 +1,188 @@
+"""What the interpreter asks of a device, and streams made of host threads.
+
+The interpreter grants by the Arbiter's accounts first; only then does it ask the device for the real thing. A device never
+writes events and never decides who goes next.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cuzk.errors import CuzkError
+from cuzk.model.circuit import Circuit
+from cuzk.pipeline.plan import Plan
+from cuzk.pipeline.steps import Copy, Pipeline, Run, Step, TryAlloc
+
+if TYPE_CHECKING:
+    from cuzk.exec.sets import Set
+
+
+class DeviceLost(CuzkError):
+    """A device can do no more work in this process (a sticky CUDA error). Raised by a device's `perform`."""
+
+    def __init__(self, gpu: int, reason: str) -> None:
+        self.gpu, self.reason = gpu, reason
+        super().__init__(f"device {gpu} is lost: {reason}")
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """A granted request for memory. `deferred`: pages become resident while a later step runs, not now."""
+
+    buffer: str
+    pool: str
+    nbytes: int
+    circuit: Circuit
+    gpu: int = 0
+    cached: bool = False
+    deferred: bool = False
+    set: Set | None = None
+    """Whose it is; None: resident for the whole run."""
+
+
+@dataclass
+class Work:
+    """One `run` or `copy` step as the device gets it."""
+
+    name: str
+    cost: str
+    set: Set
+    circuit: Circuit
+    gpu: int
+    on: str = "host"
+    is_copy: bool = False
+    moved_bytes: int = 0
+    """Of a copy: the bytes of its source buffers."""
+    source: tuple[str, ...] = ()
+    direction: str = "h2d"
+    touches: tuple[str, ...] = ()
+    """Buffers of the set whose pages become resident in this step."""
+    touching: Callable[[Set, str, int], None] | None = None
+    """To be told (set, buffer, bytes) before pages of `touches` become resident; raises OutOfMemory. Optional."""
+    stream: Any = None
+
+    def cancelled(self) -> bool:
+        """True once the set's proof, device or run has failed: long bodies look at it now and then and return."""
+        return self.set.token.failed
+
+
+def timed_steps(pipeline: Pipeline) -> Iterator[Run | Copy]:
+    """Every `run` and `copy` step, those in branches too."""
+    todo: list[Step] = [step for worker in pipeline.workers.values() for step in worker.steps]
+    while todo:
+        step = todo.pop()
+        if isinstance(step, TryAlloc):
+            todo += [*step.then, *step.otherwise]
+        if isinstance(step, (Run, Copy)):
+            yield step
+
+
+class Event(Protocol):
+    """Reached when everything queued on its stream before it is done."""
+
+    def wait(self) -> None:
+        """Block the calling thread until the event is reached."""
+
+
+class Stream(Protocol):
+    """An in-order queue of work."""
+
+    def submit(self, work: Work, begin: Callable[[], None], end: Callable[[BaseException | None], None],
+               skipped: Callable[[], None]) -> None:  # fmt: skip
+        """Queue `work` and return. `begin` and `end` are called when it starts and when it has ended, or failed;
+        `skipped` instead of both if its set had failed before it could start."""
+
+    def record(self) -> Event: ...
+
+    def wait_for(self, event: Event) -> None:
+        """What is queued from now on starts after `event`; returns at once."""
+
+    def close(self) -> None:
+        """No more work will come. What is queued still runs."""
+
+
+class Device(Protocol):
+    """null, cpu, cuda. All methods are called from many threads at once."""
+
+    name: str
+
+    def open(self, plan: Plan) -> None:
+        """Before anything else. Raises InputError for a step that this device has no body for."""
+
+    def allocate(self, request: Allocation) -> Any:
+        """Real memory for a granted request. Raises MemoryError (or OutOfMemory) if there is none."""
+
+    def free(self, real: Any) -> None:
+        """Give back what `allocate` returned."""
+
+    def trim(self, pool: str) -> None:
+        """Give back what the pool's allocator has cached."""
+
+    def begin(self, set: Set) -> None:
+        """A set starts: make what the bodies of this device keep for it, in `set.state`."""
+
+    def perform(self, work: Work) -> None:
+        """Do a step. On a stream: called by the stream, in order."""
+
+    def forget(self, set: Set) -> None:
+        """The set has ended, well or not, and holds nothing any more."""
+
+    def open_stream(self, gpu: int, name: str) -> Stream: ...
+
+    def resident(self) -> dict[str, int]:
+        """Bytes that the operating system or the driver reports for each pool that can be told apart."""
+
+    def close(self) -> None: ...
+
+
+@dataclass
+class HostEvent:
+    flag: threading.Event = field(default_factory=threading.Event)
+
+    def wait(self) -> None:
+        self.flag.wait()
+
+
+class HostStream:
+    """A stream whose work a thread does, in order: what the null and the cpu device use."""
+
+    def __init__(self, perform: Callable[[Work], None], name: str) -> None:
+        self._perform = perform
+        self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._loop, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Work, begin: Callable[[], None], end: Callable[[BaseException | None], None],
+               skipped: Callable[[], None]) -> None:  # fmt: skip
+        def job() -> None:
+            if work.cancelled():  # nothing has begun
+                skipped()
+                return
+            begin()
+            try:
+                self._perform(work)
+            except BaseException as error:  # whatever a body raises is the interpreter's to judge
+                end(error)
+            else:
+                end(None)
+
+        self._queue.put(job)
+
+    def record(self) -> HostEvent:
+        event = HostEvent()
+        self._queue.put(event.flag.set)
+        return event
+
+    def wait_for(self, event: Event) -> None:
+        self._queue.put(event.wait)
+
+    def close(self) -> None:
+        self._queue.put(None)
+
+    def _loop(self) -> None:
+        while (job := self._queue.get()) is not None:
+            job()

@@ -1,0 +1,78 @@
+"""Host memory that returns to the system the moment it is freed.
+
+malloc keeps freed memory for later (and numpy goes through malloc), so a freed buffer would stay resident and the measured curve
+would show the allocator, not the pipeline. Each buffer here is a mapping of its own: `close` unmaps it, and the pages are gone.
+
+Memory that stands in for a device's is a memory file (memfd): the kernel counts its pages apart from the process's anonymous
+memory, so host and device pools are told apart in what it reports.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+
+import numpy as np
+
+PAGE = mmap.PAGESIZE
+CHUNK = 4 << 20
+"""Bytes touched between two looks at the clock."""
+
+
+class HostBuffer:
+    """`nbytes` of anonymous memory, or of a memory file if `device_like`. No page is resident before it is touched."""
+
+    __slots__ = ("_fd", "_map", "nbytes", "touched")
+
+    def __init__(self, nbytes: int, device_like: bool = False) -> None:
+        """Raises MemoryError if the system refuses."""
+        self.nbytes, self.touched = nbytes, 0
+        self._fd = -1
+        length = max(nbytes, 1)
+        try:
+            if device_like:
+                self._fd = os.memfd_create("cuzk-device", os.MFD_CLOEXEC)
+                os.ftruncate(self._fd, length)
+                self._map = mmap.mmap(self._fd, length)
+            else:
+                self._map = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        except OSError as error:
+            if self._fd >= 0:
+                os.close(self._fd)
+            raise MemoryError(f"the system refuses {nbytes} bytes: {error.strerror}") from error
+
+    def touch(self, upto: int) -> None:
+        """Make the pages below `upto` bytes resident (one write a page; the interpreter lock is free meanwhile)."""
+        upto = min(upto, self.nbytes)
+        if upto > self.touched:
+            pages = np.frombuffer(self._map, dtype=np.uint8)[self.touched : upto : PAGE]
+            pages[:] = 1
+            del pages
+            self.touched = upto
+
+    def resident(self) -> int:
+        """Bytes that the kernel holds for it. Exact for device-like memory, what was touched for the rest."""
+        return os.fstat(self._fd).st_blocks * 512 if self._fd >= 0 else self.touched
+
+    def shrink(self, nbytes: int) -> None:
+        """Give the pages from `nbytes` on back to the system; the mapping stays."""
+        start = -(-nbytes // PAGE) * PAGE
+        if start < self.touched:
+            self._map.madvise(mmap.MADV_REMOVE if self._fd >= 0 else mmap.MADV_DONTNEED, start)
+            self.touched = start
+
+    def close(self) -> None:
+        """Unmap. The pages return to the system."""
+        self._map.close()
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def process_anonymous_bytes() -> int:
+    """Resident anonymous memory of this process: its heap and mappings, without files and without device-like memory."""
+    with open("/proc/self/status", "rb", buffering=0) as status:
+        for line in status.read().splitlines():
+            if line.startswith(b"RssAnon:"):
+                return int(line.split()[1]) * 1024
+    return 0

@@ -1,0 +1,216 @@
+"""The device without work: it takes the memory and the time that a pipeline would take, and computes nothing.
+
+Buffers are real: mapped, and their pages touched when the pipeline says so (at once, or spread over the step that fills them).
+Steps take the time of the calibration, scaled, in one of two ways:
+
+    emulate   they sleep; concurrent steps slow each other by the calibration's laws: any machine, played on any other
+    spin      steps of the host burn that much processor time, so that contention is the real one of this machine; steps of a
+              GPU and of PCIe sleep, as they leave the cores alone
+
+Spinning is done in calls that release the interpreter lock, and is measured in the thread's own processor time.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import zlib
+from collections.abc import Callable
+from typing import Any, Literal
+
+from cuzk.exec.device import Allocation, HostStream, Stream, Work, timed_steps
+from cuzk.exec.memory import CHUNK, HostBuffer, process_anonymous_bytes
+from cuzk.exec.rates import Resource, SharedTime
+from cuzk.exec.sets import Set
+from cuzk.model.calibration import Calibration, Contention, CostLaw
+from cuzk.model.circuit import Circuit
+from cuzk.pipeline.plan import Plan
+
+Burn = Literal["emulate", "spin"]
+_SPIN_BLOCK = bytes(1 << 19)
+"""About 0.2 ms of checksum in one call; fits the second-level cache, so that spinning does not ask for DRAM."""
+
+
+class NullDevice:
+    """`scale`: bytes and seconds here for one of the scenario's. Levels in the trace stay in the scenario's bytes."""
+
+    name = "null"
+
+    def __init__(self, scale: float = 1.0, time_scale: float | None = None, burn: Burn = "emulate") -> None:
+        self.scale, self.time_scale, self.burn = scale, scale if time_scale is None else time_scale, burn
+        self._mutex = threading.Lock()
+        self._device_buffers: dict[str, set[HostBuffer]] = {}
+        self._cache: dict[str, list[HostBuffer]] = {}
+        self._idle_bytes = 0
+
+    # -- life --------------------------------------------------------------------------------------------
+
+    def open(self, plan: Plan) -> None:
+        self._plan = plan
+        self._calibration: Calibration | None = plan.scenario.calibration
+        contention = self._calibration.contention if self._calibration else Contention(provenance={})
+        self._laws: dict[tuple[str, str, int], tuple[CostLaw, float, float, float]] = {}
+        self._shared = SharedTime(contention, self.time_scale)
+        machine = plan.scenario.machine
+        cores = machine.cores * (1 + contention.smt_yield * (machine.smt - 1))
+        self._cores = Resource(cores, contention.cores_exponent)
+        self._gpus = [Resource(1.0, contention.gpu_exponent) for _ in machine.gpus] or [Resource(1.0)]
+        self._links = {(gpu, way): Resource(1.0) for gpu in range(len(self._gpus)) for way in ("h2d", "d2h")}
+        if self._calibration:
+            for step in timed_steps(plan.pipeline):
+                self._calibration.law(step.law)  # a step without a cost is reported before anything starts
+        self._idle_bytes = process_anonymous_bytes()
+
+    def close(self) -> None:
+        with self._mutex:
+            for buffers in self._cache.values():
+                for buffer in buffers:
+                    buffer.close()
+            self._cache.clear()
+
+    def begin(self, set: Set) -> None:
+        pass
+
+    def forget(self, set: Set) -> None:
+        pass
+
+    def open_stream(self, gpu: int, name: str) -> Stream:
+        return HostStream(self.perform, name)
+
+    # -- memory ------------------------------------------------------------------------------------------
+
+    def allocate(self, request: Allocation) -> Any:
+        device_like = request.pool.startswith("vram")
+        if request.cached:
+            self._shrink_cache(request.pool, round(request.nbytes * self.scale))
+        buffer = HostBuffer(round(request.nbytes * self.scale), device_like)
+        if device_like:
+            with self._mutex:
+                self._device_buffers.setdefault(request.pool, set()).add(buffer)
+        if not request.deferred:
+            cancelled = request.set.token if request.set is not None else None
+            for upto in range(CHUNK, buffer.nbytes + CHUNK, CHUNK):
+                if cancelled is not None and cancelled.failed:
+                    break
+                buffer.touch(upto)
+        return request.pool, request.cached, buffer
+
+    def free(self, real: Any) -> None:
+        pool, cached, buffer = real
+        if cached:
+            with self._mutex:
+                self._cache.setdefault(pool, []).append(buffer)
+            return
+        self._close(pool, buffer)
+
+    def trim(self, pool: str) -> None:
+        with self._mutex:
+            buffers = self._cache.pop(pool, [])
+        for buffer in buffers:
+            self._close(pool, buffer)
+
+    def _close(self, pool: str, buffer: HostBuffer) -> None:
+        with self._mutex:
+            self._device_buffers.get(pool, set()).discard(buffer)
+        buffer.close()
+
+    def _shrink_cache(self, pool: str, nbytes: int) -> None:
+        """A caching allocator serves a request from what it keeps: that much of the cache goes."""
+        with self._mutex:
+            while nbytes > 0 and self._cache.get(pool):
+                last = self._cache[pool][-1]
+                if last.touched > nbytes:
+                    last.shrink(last.touched - nbytes)
+                    return
+                nbytes -= last.touched
+                self._cache[pool].pop()
+                self._device_buffers.get(pool, set()).discard(last)
+                last.close()
+
+    def resident(self) -> dict[str, int]:
+        """In the scenario's bytes: measured, divided by the scale."""
+        with self._mutex:
+            pools = {pool: sum(b.resident() for b in buffers) for pool, buffers in self._device_buffers.items()}
+        pools["ram"] = max(0, process_anonymous_bytes() - self._idle_bytes)
+        return {pool: round(nbytes / self.scale) for pool, nbytes in pools.items()}
+
+    # -- time --------------------------------------------------------------------------------------------
+
+    def perform(self, work: Work) -> None:
+        if self._calibration is None:
+            self._touch(work, 1.0)
+            return
+        law, seconds, cores, demand = self._law(work.cost, work.circuit, work.gpu)
+        seconds *= self._jitter(law, work)
+        if law.link is not None or work.is_copy:
+            self._copy(work, law, seconds)
+        elif self.burn == "spin" and law.gpu == 0:
+            self._spin(work, seconds * self.time_scale, cores)
+        else:
+            began = time.perf_counter()
+            self._touch(work, 1.0)
+            seconds -= (time.perf_counter() - began) / self.time_scale
+            on_gpu = law.gpu > 0
+            resource, load = (self._gpus[work.gpu], law.gpu) if on_gpu else (self._cores, cores)
+            self._shared.spend(seconds, resource, load, law.dram, demand, work.cancelled)
+
+    def _copy(self, work: Work, law: CostLaw, fixed_s: float) -> None:
+        direction = law.link or work.direction
+        gpu = self._plan.scenario.machine.gpus[work.gpu]
+        link = gpu.pcie_h2d if direction == "h2d" else gpu.pcie_d2h
+        moved = law.bytes.size(self._plan.names(work.circuit, work.gpu)) if law.bytes is not None else work.moved_bytes
+        rate = min(link, law.rate) if law.rate else link
+        self._shared.spend(fixed_s + moved / rate, self._links[work.gpu, direction], rate / link, law.dram, 0.0,
+                           work.cancelled)  # fmt: skip
+
+    def _spin(self, work: Work, seconds: float, cores: float) -> None:
+        others = [threading.Thread(target=_burn, args=(seconds, work.cancelled), daemon=True)
+                  for _ in range(max(1, round(cores)) - 1)]  # fmt: skip
+        for thread in others:
+            thread.start()
+        _burn(seconds, work.cancelled, lambda share: self._touch(work, share))
+        for thread in others:
+            thread.join()
+
+    def _touch(self, work: Work, share: float) -> None:
+        """Make the first `share` of what the step fills resident, told to the books before it is done."""
+        for name in work.touches:
+            _, _, buffer = work.set.real[name]
+            whole = work.set.token.buffers[name][1]
+            target = round(buffer.nbytes * share)
+            while buffer.touched < target and not work.cancelled():
+                upto = min(target, buffer.touched + CHUNK)
+                if work.touching is not None:
+                    work.touching(work.set, name, min(whole, round(upto / self.scale)))
+                buffer.touch(upto)
+
+    def _law(self, cost: str, circuit: Circuit, gpu: int) -> tuple[CostLaw, float, float, float]:
+        key = (cost, circuit.name, gpu)
+        found = self._laws.get(key)
+        if found is None:
+            assert self._calibration is not None
+            law = self._calibration.law(cost)
+            names = self._calibration.parameters | self._plan.names(circuit, gpu)
+            found = law, *(float(f.compile()(names)) for f in (law.seconds, law.cores, law.dram_demand))
+            self._laws[key] = found
+        return found
+
+    def _jitter(self, law: CostLaw, work: Work) -> float:
+        if not law.jitter and not law.group_jitter:
+            return 1.0
+        seed, token = self._plan.scenario.seed, work.set.token
+        own = random.Random(f"{seed} {token.proof} {token.partition} {work.cost}").gauss(0, law.jitter)
+        group = random.Random(f"{seed} {token.proof} {work.cost}").gauss(0, law.group_jitter)
+        return max(0.1, 1 + own + group)
+
+
+def _burn(seconds: float, cancelled: Callable[[], bool], progress: Callable[[float], None] | None = None) -> None:
+    """Use `seconds` of this thread's processor time, in calls that release the interpreter lock."""
+    start = time.thread_time()
+    while (used := time.thread_time() - start) < seconds and not cancelled():
+        if progress is not None:
+            progress(used / seconds)
+        zlib.crc32(_SPIN_BLOCK)
+    if progress is not None:
+        progress(1.0)
