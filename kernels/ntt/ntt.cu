@@ -1,0 +1,254 @@
+// Number-theoretic transforms over Fr, in place.
+//
+// A transform of n = 2^log_n runs in passes. A pass transforms `digits` bits of the index, at bit `lo`, in all columns:
+//
+//     index = (column >> lo) 2^(lo + digits) + d 2^lo + (column mod 2^lo)          d: the digit, 0 <= d < 2^digits
+//
+// A block holds 2^cols neighbouring columns in shared memory, a thread eight values in registers: eight-point transforms, then
+// an exchange through shared memory, until the digit is done. Passes from the highest bits down turn natural into bit-reversed
+// order (decimation in frequency), from the lowest bits up the reverse (decimation in time); in both the digit itself goes in in
+// natural order and leaves bit-reversed, and only the place in memory differs.
+//
+// Between two passes stand the twiddles w_(2^(lo+digits))^(k low), k the transformed digit and low = column mod 2^lo. They come
+// from tables, as do a coset's powers and the 1/n, which are folded into the same tables (cuzk/exec/cuda/ntt.py).
+// `low` is cut in two where one table would be too large: two products, two small tables.
+#include "small.cuh"
+
+namespace cuzk {
+
+// Entry of a table for digit value k: (k << bits) + ((low >> shift) mod 2^bits)
+struct TableShape {
+    u32 shift, bits;
+    CUZK_DEVICE explicit TableShape(u32 packed) : shift(packed & 0xff), bits(packed >> 8) {}
+    CUZK_DEVICE u32 column(u32 low) const { return (low >> shift) & ((1u << bits) - 1); }
+};
+
+CUZK_DEVICE u32 reverse_bits(u32 value, u32 bits) { return bits ? __brev(value) >> (32 - bits) : 0; }
+
+// Opens a gap of `width` zero bits at bit `at`.
+CUZK_DEVICE u32 open_gap(u32 value, u32 at, u32 width) { return (value >> at) << (at + width) | (value & ((1u << at) - 1)); }
+
+// Eight neighbours, and eight values 8, 64 or 512 apart, lie in different banks. Linear: swizzle(a ^ b) = swizzle(a) ^ swizzle(b).
+CUZK_DEVICE u32 swizzle(u32 place) { return place ^ ((place >> 3 ^ place >> 6 ^ place >> 9) & 7); }
+
+CUZK_DEVICE void put(u32* x, const uint4& a, const uint4& b) {
+    x[0] = a.x, x[1] = a.y, x[2] = a.z, x[3] = a.w, x[4] = b.x, x[5] = b.y, x[6] = b.z, x[7] = b.w;
+}
+CUZK_DEVICE uint4 quad(const u32* x) { return make_uint4(x[0], x[1], x[2], x[3]); }
+
+// Elements of a block's tile, and the distance between the two planes of half elements in shared memory.
+constexpr u32 MAX_TILE = 2048;
+
+// x[e] *= table[entry], eight times
+CUZK_DEVICE void mul_entry(u32* x, const uint4* __restrict__ table, u32 entry) {
+    const uint4* w = table + 4 * static_cast<u64>(entry);
+    uint4 w0 = w[0], w1 = w[1], w2 = w[2], w3 = w[3];
+    u32 low[8], high[8];
+    put(low, w0, w1);
+    put(high, w2, w3);
+    twiddle_mul(x, low, high);
+}
+
+struct PassTables {
+    const uint4 *roots_a, *roots_b, *pre0, *pre1, *post0, *post1, *mid;
+};
+
+// One pass; with roots_b also a second transform of the same digit (lo = 0: the last pass of an inverse transform and the first
+// of the next forward one, `mid` between them). Tables are null where there is nothing to multiply.
+// EIGHTS: digits is a multiple of three, so that every small transform has eight points.
+//
+// All places are or-ed from disjoint bit fields: what depends on the thread is computed once (`own`), what depends on the value e
+// is the same in all threads, and one operation joins them.
+template <bool EIGHTS>
+CUZK_DEVICE void transform_pass(uint4* __restrict__ data, const PassTables& t, u32 log_n, u32 lo, u32 digits, u32 cols,
+                                u32 load_reversed, u32 store_natural, u32 unit_a, u32 unit_b, u32 pre_shape, u32 post_shape) {
+    CUZK_DYNAMIC_SHARED(uint4, planes);
+    const u32 thread_bits = digits + cols - 3, thread = threadIdx.x;
+    const u32 column_mask = (1u << cols) - 1, low_mask = (1u << lo) - 1, columns = 1u << (log_n - digits);
+
+    u32 x[8][8];
+    u32 m = digits, unit = unit_a, rho = EIGHTS || m >= 3 ? 3 : m;
+    const uint4* roots = t.roots_a;
+
+    // the same in all threads: value e's slot in its small transform; that transform's bits in the tile, slot apart; the frequency
+    // value e holds afterwards
+    auto slot = [&](u32 e) { return EIGHTS ? e : e & ((1u << rho) - 1); };
+    auto group = [&](u32 e, u32 at) { return EIGHTS ? 0 : open_gap((e >> rho) << thread_bits, at, rho); };
+    auto frequency = [&](u32 e) { return ((__brev(slot(e)) >> (32 - rho)) * unit) & ((1u << rho) - 1); };
+    auto input_offset = [&](u32 e) { return group(e, cols + m - rho) | slot(e) << (cols + m - rho); };
+    auto output_offset = [&](u32 e) { return group(e, cols + m) | (__brev(frequency(e)) >> (32 - rho)) << (cols + m); };
+    // elements of memory between place 0 of column 0 and another place or column
+    auto distance = [&](u32 column, u32 digit, bool reversed) {
+        return ((column & ~low_mask) << digits) + (column & low_mask) + ((reversed ? reverse_bits(digit, digits) : digit) << lo);
+    };
+
+    u32 own = open_gap(thread, cols + m - rho, rho);
+    const u32 own_column = (blockIdx.x << cols) | (own & column_mask), own_low = own_column & low_mask;
+    auto outside = [&](u32 offset) { return (own_column | (EIGHTS ? 0 : offset & column_mask)) >= columns; };
+    {
+        const uint4* from = data + 2 * static_cast<u64>(distance(own_column, own >> cols, load_reversed));
+#pragma unroll
+        for (u32 e = 0; e < 8; e++) {
+            const u32 offset = input_offset(e);
+            const uint4* element = from + 2 * static_cast<u64>(distance(offset & column_mask, offset >> cols, load_reversed));
+            uint4 a = make_uint4(0, 0, 0, 0), b = a;
+            if (!outside(offset)) a = element[0], b = element[1];
+            put(x[e], a, b);
+        }
+    }
+
+    bool transformed = false, second = false;
+    for (;;) {
+        if (transformed) {
+            small_transforms<EIGHTS>(x, rho);
+            m -= rho;
+        }
+        const bool inner = transformed && m > 0;  // otherwise all of the digit is there: input, or frequency
+        const u32 digit = transformed ? reverse_bits(own >> cols, digits) : own >> cols;
+        const u32 power = ((own >> cols) & ((1u << m) - 1)) << (digits - m - rho);  // of w_(2^digits), a unit of frequency
+        const bool between = t.roots_b && !second;
+        const uint4* table = !transformed ? t.pre0 : inner ? roots : between ? t.mid : t.post0;
+        const uint4* next = !transformed ? t.pre1 : inner || between ? nullptr : t.post1;
+        u32 shapes = transformed ? post_shape : pre_shape;
+        while (table) {
+            const TableShape shape(shapes & 0xffff);
+            const u32 base = inner ? 0 : (digit << shape.bits) + shape.column(own_low);
+#pragma unroll
+            for (u32 e = 0; e < 8; e++) {
+                if (e == 0 && inner) continue;
+                u32 step = transformed ? frequency(e) << (digits - rho) | reverse_bits(group(e, cols) >> cols, digits)
+                                       : input_offset(e) >> cols;
+                mul_entry(x[e], table, inner ? frequency(e) * power : base + (step << shape.bits));
+            }
+            table = next;
+            next = nullptr;
+            shapes >>= 16;
+        }
+        if (!transformed) {
+            transformed = true;
+            continue;
+        }
+        if (!inner && !between) break;
+
+        if (!inner) __syncthreads();  // the second transform starts in natural order: other threads' places are written
+        u32 start = inner ? swizzle(own) : swizzle((own & column_mask) | reverse_bits(own >> cols, digits) << cols);
+#pragma unroll
+        for (u32 e = 0; e < 8; e++) {
+            u32 offset = output_offset(e);
+            if (!inner) offset = (offset & column_mask) | reverse_bits(offset >> cols, digits) << cols;
+            uint4* at = planes + (start ^ swizzle(offset));
+            at[0] = quad(x[e]);
+            at[MAX_TILE] = quad(x[e] + 4);
+        }
+        __syncthreads();
+        if (!inner) {
+            second = true;
+            m = digits;
+            roots = t.roots_b;
+            unit = unit_b;
+        }
+        rho = EIGHTS || m >= 3 ? 3 : m;
+        own = open_gap(thread, cols + m - rho, rho);
+        start = swizzle(own);
+#pragma unroll
+        for (u32 e = 0; e < 8; e++) {
+            const uint4* at = planes + (start ^ swizzle(input_offset(e)));
+            put(x[e], at[0], at[MAX_TILE]);
+        }
+    }
+    uint4* to = data + 2 * static_cast<u64>(distance(own_column, own >> cols, store_natural));
+#pragma unroll
+    for (u32 e = 0; e < 8; e++) {
+        const u32 offset = output_offset(e);
+        uint4* element = to + 2 * static_cast<u64>(distance(offset & column_mask, offset >> cols, store_natural));
+        if (!outside(offset)) {
+            element[0] = quad(x[e]);
+            element[1] = quad(x[e] + 4);
+        }
+    }
+}
+
+#define NTT_PASS(name, eights)                                                                                               \
+    CUZK_KERNEL(256, 2)                                                                                                      \
+    name(uint4* __restrict__ data, u64 batch_stride, const uint4* __restrict__ roots_a, const uint4* __restrict__ roots_b,   \
+         const uint4* __restrict__ pre0, const uint4* __restrict__ pre1, const uint4* __restrict__ post0,                    \
+         const uint4* __restrict__ post1, const uint4* __restrict__ mid, u32 log_n, u32 lo, u32 digits, u32 cols,            \
+         u32 load_reversed, u32 store_natural, u32 unit_a, u32 unit_b, u32 pre_shape, u32 post_shape) {                      \
+        transform_pass<eights>(data + 2 * batch_stride * blockIdx.y, {roots_a, roots_b, pre0, pre1, post0, post1, mid}, log_n, \
+                               lo, digits, cols, load_reversed, store_natural, unit_a, unit_b, pre_shape, post_shape);       \
+    }
+NTT_PASS(ntt_pass_eights, true)
+NTT_PASS(ntt_pass_mixed, false)
+
+// A table of split twiddles: entry (k << bits) + l = scale row^k column^l cross^(k l), all Montgomery; k < 2^(log_size - bits).
+CUZK_KERNEL(128, 4)
+ntt_table(uint4* __restrict__ table, u32 log_size, u32 bits, const Fr* __restrict__ bases) {
+    u32 index = global_thread();
+    if (index >> log_size) return;
+    u32 k = index >> bits, l = index & ((1u << bits) - 1);
+    Fr value = bases[0];
+    u64 exponents[3] = {k, l, static_cast<u64>(k) * l};
+    for (int i = 0; i < 3; i++) {
+        Fr power = bases[1 + i];
+        for (u64 rest = exponents[i]; rest; rest >>= 1) {
+            if (rest & 1) value = value * power;
+            power = power.sqr();
+        }
+    }
+    Fr shift = Fr::zero();  // 2^128 as an integer: w 2^256 * 2^128 / 2^256
+    shift.v[4] = 1;
+    Fr low = value * shift;
+    uint4* out = table + 4 * static_cast<u64>(index);
+    out[0] = quad(low.v);
+    out[1] = quad(low.v + 4);
+    out[2] = quad(value.v);
+    out[3] = quad(value.v + 4);
+}
+
+// Bit reversal of the index in place. The index is cut into high (edge bits), middle and low (edge bits): tile `middle` changes
+// places with tile reverse(middle), each through shared memory, so that memory sees rows of 2^edge elements.
+CUZK_KERNEL(256, 4)
+ntt_bit_reverse(uint4* __restrict__ data, u64 batch_stride, u32 log_n, u32 edge) {
+    CUZK_DYNAMIC_SHARED(uint4, tiles);
+    const u32 side = 1u << edge, middle_bits = log_n - 2 * edge;
+    const u32 middle = blockIdx.x, mirror = reverse_bits(middle, middle_bits);
+    if (mirror < middle) return;
+    data += 2 * batch_stride * blockIdx.y;
+    const u32 row = threadIdx.x >> edge, column = threadIdx.x & (side - 1), size = side * side;
+    const u64 row_base = (static_cast<u64>(row) << (log_n - edge)) + column;
+    const u64 here = 2 * (row_base + (static_cast<u64>(middle) << edge)), there = 2 * (row_base + (static_cast<u64>(mirror) << edge));
+    // rotated by the row, so that reading down a column spreads over the banks
+    const u32 at = row * side + ((column + row) & (side - 1));
+    tiles[at] = data[here];
+    tiles[at + size] = data[here + 1];
+    tiles[at + 2 * size] = data[there];
+    tiles[at + 3 * size] = data[there + 1];
+    __syncthreads();
+    const u32 from_row = reverse_bits(column, edge), from_column = reverse_bits(row, edge);
+    const u32 from = from_row * side + ((from_column + from_row) & (side - 1));
+    data[there] = tiles[from];
+    data[there + 1] = tiles[from + size];
+    if (mirror != middle) {
+        data[here] = tiles[from + 2 * size];
+        data[here + 1] = tiles[from + 3 * size];
+    }
+}
+
+CUZK_DEVICE Fr load_fr(const uint4* __restrict__ a, u64 i) {
+    Fr r;
+    put(r.v, a[2 * i], a[2 * i + 1]);
+    return r;
+}
+
+// a = a b, or a b - c: the quotient's pointwise step. One factor in Montgomery form, the other and c in std form: a std product.
+CUZK_KERNEL(256, 4)
+quotient_pointwise(uint4* __restrict__ a, const uint4* __restrict__ b, const uint4* __restrict__ c, u64 count) {
+    u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i >= count) return;
+    Fr value = load_fr(a, i) * load_fr(b, i);
+    if (c) value = value - load_fr(c, i);
+    a[2 * i] = quad(value.v);
+    a[2 * i + 1] = quad(value.v + 4);
+}
+
+}  // namespace cuzk
