@@ -19,7 +19,10 @@ from cuzk.cli.proving import print_json, quotient_list, terminal_progress, warn_
 
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
-        "key", help="convert or optimise a key", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        "key",
+        help="convert or optimise a key",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="optimise | convert")
     lines = {"optimise": "make a .ckey for the cheapest quotient", "convert": "write a key as another kind"}
@@ -27,13 +30,14 @@ def add_parser(subparsers: Any) -> None:
         action = actions.add_parser(name, help=line, aliases=["optimize"] if name == "optimise" else [])
         action.add_argument("key", metavar="KEY", help=".zkey, .params or .ckey")
         action.add_argument("-o", "--output", metavar="OUT", required=True)
-        action.add_argument("--r1cs", metavar="R1CS", help="the circuit: has the C that a .zkey lacks; needed for .params")
+        action.add_argument(
+            "--r1cs", metavar="R1CS", help="the circuit: has the C that a .zkey lacks; needed for .params"
+        )
         action.add_argument(
             "--quotients",
             type=quotient_list,
             metavar="LIST",
-            help="what OUT.ckey must serve: c-free, odd-coset, bellman, or all (default: c-free and what costs no
-            more)",
+            help="what OUT.ckey must serve: c-free, odd-coset, bellman, or all (default: c-free, and what comes for free)",
         )
         action.add_argument("--json", action="store_true", help="one JSON document on stdout")
 

@@ -5,6 +5,7 @@ std).
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -50,8 +51,20 @@ class WtnsFile:
 
 def write_wtns(path: Path, values_std: np.ndarray) -> None:
     """Write `(n, 4)` canonical values."""
+    write_wtns_chunks(path, len(values_std), [values_std])
+
+
+def write_wtns_chunks(path: Path, count: int, chunks: Iterable[np.ndarray]) -> None:
+    """Write `count` canonical values that come in chunks."""
     with atomic_write(path) as file:
         out = ContainerWriter(file, b"wtns")
-        out.section(1, struct.pack("<I", 32) + FR_MODULUS.to_bytes(32, "little") + struct.pack("<I", len(values_std)))
-        out.section(2, np.ascontiguousarray(values_std, dtype="<u8"))
+        out.section(1, struct.pack("<I", 32) + FR_MODULUS.to_bytes(32, "little") + struct.pack("<I", count))
+        out.begin(2)
+        written = 0
+        for chunk in chunks:
+            file.write(np.ascontiguousarray(chunk, dtype="<u8").data)
+            written += len(chunk)
+        out.end()
         out.finish()
+        if written != count:
+            raise ValueError(f"{written} values written, {count} announced")

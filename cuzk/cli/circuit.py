@@ -1,0 +1,78 @@
+"""`cuzk circuit NAME --constraints N`: sizes of a built-in benchmark circuit; its .r1cs, .pce and .wtns on demand.
+
+mimc: chains of x^5, full-width values. bits: boolean gates, 99 % zeros and ones. Any size up to 2^27, without a
+compiler.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from cuzk.cli.proving import print_json
+
+
+def constraint_count(text: str) -> int:
+    """An argparse type: a number, or 2^k."""
+    base, _, exponent = text.partition("^")
+    try:
+        return int(base) ** int(exponent) if exponent else int(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor 2^k") from error
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser("circuit", help="built-in benchmark circuits", description=__doc__)
+    parser.add_argument("name", metavar="NAME", help="mimc or bits")
+    parser.add_argument(
+        "--constraints", type=constraint_count, metavar="N", default=1 << 16, help="exactly; 2^k works too"
+    )
+    parser.add_argument("--r1cs", metavar="FILE", help="write the constraints for circom's tools and cuzk setup")
+    parser.add_argument("--pce", metavar="FILE", help="write the matrices as a mapped file")
+    parser.add_argument("--wtns", metavar="FILE", help="write a satisfying witness")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the witness")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+
+
+def run(args: argparse.Namespace) -> int:
+    from cuzk.circuits.builtin.registry import builtin
+    from cuzk.errors import InputError
+    from cuzk.groth16.formats.matrices import write_pce
+    from cuzk.groth16.formats.r1cs import write_r1cs
+    from cuzk.groth16.formats.wtns import write_wtns_chunks
+    from cuzk.groth16.inspect import domain_for, proof_memory, size_text
+
+    if args.seed < 0:
+        raise InputError("--seed must not be negative")
+    family, tiling = builtin(args.name, args.constraints)
+    if args.r1cs or args.pce:
+        system = tiling.system()
+        if args.r1cs:
+            write_r1cs(args.r1cs, system, tiling.header())
+        if args.pce:
+            write_pce(args.pce, system)
+    if args.wtns:
+        write_wtns_chunks(args.wtns, tiling.n_wires, family.witness(tiling, args.seed))
+    domain = domain_for(tiling.n_constraints, 1)
+    files = {name: path for name in ("r1cs", "pce", "wtns") if (path := getattr(args, name))}
+    document = {
+        "name": family.name,
+        "summary": family.summary,
+        "n_constraints": tiling.n_constraints,
+        "n_wires": tiling.n_wires,
+        "n_public": 1,
+        "domain": domain,
+        "proof": proof_memory(domain, tiling.n_wires, tiling.n_constraints + 2),
+        "files": files,
+    }
+    if args.json:
+        print_json(document)
+        return 0
+    print(f"{family.name}: {family.summary}")
+    print(f"  {tiling.n_constraints} constraints, {tiling.n_wires} wires, 1 public, domain {domain}")
+    for quotient, cost in document["proof"].items():
+        sizes = ", ".join(f"{n[:-6].replace('_', ' ')} {size_text(v)}" for n, v in cost.items() if n.endswith("_bytes"))
+        print(f"  {quotient}: {cost['transforms']} transforms, {sizes}")
+    for path in files.values():
+        print(path)
+    return 0
