@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import cache
 
 import numpy as np
@@ -49,19 +48,18 @@ def sha256_64(messages: np.ndarray) -> np.ndarray:
 
 
 @cache
-def _tables(arity: int) -> tuple[np.ndarray, np.ndarray]:
-    """The tag, and keys, MDS, pre-sparse and sparse matrices one after the other; Montgomery."""
+def _tables(arity: int) -> np.ndarray:
+    """The tag, then keys, MDS, pre-sparse and sparse matrices one after the other; Montgomery."""
     c = poseidon_constants(arity)
-    values = list(c.compressed) + [x for m in (c.mds, c.pre_sparse) for row in m for x in row]
+    values = [c.domain_tag, *c.compressed] + [x for m in (c.mds, c.pre_sparse) for row in m for x in row]
     values += [x for column, row in c.sparse for x in (*column, *row)]
-    raw = b"".join(to_mont(v).to_bytes(32, "little") for v in (c.domain_tag, *values))
-    table = np.frombuffer(raw, np.uint64).reshape(-1, 4)
-    return table[:1], table[1:]
+    raw = b"".join(to_mont(v).to_bytes(32, "little") for v in values)
+    return np.frombuffer(raw, np.uint64).reshape(-1, 4)
 
 
 def poseidon_mont(elements: np.ndarray, threads: int | None = None) -> np.ndarray:
     """(n, arity, 4) Montgomery elements to (n, 4) hashes. Raises ValueError for an arity that is not defined."""
     arity = elements.shape[1]
-    tag, table = _tables(arity)
-    partial = poseidon_constants(arity).partial_rounds
-    return native.poseidon(elements, partial, tag, table, threads or os.cpu_count() or 1)
+    table = _tables(arity)
+    flat = np.ascontiguousarray(elements).reshape(-1, 4)
+    return native.poseidon(flat, arity, poseidon_constants(arity).partial_rounds, table, threads)

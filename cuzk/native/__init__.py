@@ -13,6 +13,7 @@ that Ctrl-C and progress come through: sums of partial MSMs with `g1_add`, disjo
 """
 
 from ._library import info, library_directory
+from .circuits import first_unsatisfied, poseidon, template_matvec
 from .fields import (
     fr_add,
     fr_dot_mont,
@@ -61,10 +62,10 @@ from .points import (
 )
 
 __all__ = [
-    "batch_add_g1", "batch_add_g2", "check_g1", "check_g2", "fixed_base_g1", "fixed_base_g2", "fr_add", "fr_dot_mont",
+    "batch_add_g1", "batch_add_g2", "check_g1", "check_g2", "fixed_base_g1", "fixed_base_g2", "first_unsatisfied", "fr_add", "fr_dot_mont",
     "fr_from_std", "fr_inv", "fr_less_than_r", "fr_mul", "fr_powers_mont", "fr_sub", "fr_to_std", "g1_add", "g1_compress",
     "g1_decompress", "g1_from_be_uncompressed", "g1_generator", "g1_neg", "g1_to_be_uncompressed", "g2_add", "g2_compress",
     "g2_decompress", "g2_from_be_uncompressed", "g2_generator", "g2_neg", "g2_to_be_uncompressed", "group_ntt_g1",
-    "group_ntt_g2", "info", "library_directory", "matvec_csr", "matvec_csr_std", "msm_g1", "msm_g2", "ntt",
-    "root_of_unity_mont", "scale_g1", "scale_g2", "scan_witness", "sparse_combine_g1", "sparse_combine_g2",
+    "group_ntt_g2", "info", "library_directory", "matvec_csr", "matvec_csr_std", "msm_g1", "msm_g2", "ntt", "poseidon",
+    "root_of_unity_mont", "scale_g1", "scale_g2", "scan_witness", "sparse_combine_g1", "sparse_combine_g2", "template_matvec",
 ]  # fmt: skip

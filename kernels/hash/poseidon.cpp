@@ -1,8 +1,6 @@
 // Poseidon over Fr in the optimised form: constants behind the S-boxes, sparse matrices in the partial rounds.
-#include "../abi/parallel.hpp"
+#include "../abi/abi.hpp"
 #include "../ff/fp.hpp"
-
-#include <cstdint>
 
 namespace {
 
@@ -61,25 +59,19 @@ F hash(const F* in, int arity, int partial, const F& tag, const F* keys, const F
 
 }  // namespace
 
-// out[k] = hash of in[k * arity … + arity). All values Montgomery. `tables`: keys, mds, pre-sparse, sparse, one after
-// the other (8 width + partial, width^2, width^2, partial (2 width - 1) elements). Returns 0, or 1 for an unknown arity.
-extern "C" int cuzk_poseidon(const std::uint64_t* in, std::size_t n, int arity, int partial, const std::uint64_t* tag,
-                             const std::uint64_t* tables, std::uint64_t* out, int threads) {
-    if (arity < 1 || arity >= MAX_WIDTH || partial < 0 || threads < 1) return 1;
-    const int width = arity + 1;
-    auto* source = reinterpret_cast<const F*>(in);
-    auto* target = reinterpret_cast<F*>(out);
-    auto* keys = reinterpret_cast<const F*>(tables);
-    const F* mds = keys + 8 * width + partial;
-    const F* pre_sparse = mds + width * width;
-    const F* sparse = pre_sparse + width * width;
-    try {
-        parallel_ranges(static_cast<std::size_t>(threads), n, 256, [&](std::size_t begin, std::size_t end) {
+// out[k] = hash of in[k * arity … + arity). All values Montgomery, arrays aligned to 8 bytes. `tables`: tag, keys, mds,
+// pre-sparse, sparse, one after the other (1, 8 width + partial, width^2, width^2, partial (2 width - 1) elements).
+CUZK_API std::int64_t cuzk_poseidon(F* out, const F* in, std::uint64_t n, std::uint64_t arity, std::uint64_t partial, const F* tables,
+                                    std::uint64_t threads) {
+    return guarded([&]() -> std::int64_t {
+        if (arity < 1 || arity >= MAX_WIDTH) return FAULT;
+        const std::size_t width = arity + 1;
+        const F *keys = tables + 1, *mds = keys + FULL * width + partial, *pre_sparse = mds + width * width;
+        const F* sparse = pre_sparse + width * width;
+        parallel_ranges(threads, n, 256, [&](std::size_t begin, std::size_t end) {
             for (std::size_t k = begin; k < end; k++)
-                target[k] = hash(source + k * arity, arity, partial, *reinterpret_cast<const F*>(tag), keys, mds, pre_sparse, sparse);
+                out[k] = hash(in + k * arity, static_cast<int>(arity), static_cast<int>(partial), tables[0], keys, mds, pre_sparse, sparse);
         });
-    } catch (...) {
-        return 2;
-    }
-    return 0;
+        return DONE;
+    });
 }

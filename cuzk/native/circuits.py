@@ -1,0 +1,57 @@
+"""Circuits: products of a template with a witness of bits, Poseidon hashes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._library import call, thread_count
+from .arrays import U64Array, address, check, check_writable
+
+
+def template_matvec(
+    row_ptr: NDArray[np.uint32], col: NDArray[np.int32], coef_id: NDArray[np.uint16], table_mont: U64Array,
+    small_mont: U64Array, bits: U64Array, field_mask: U64Array, field_rank: NDArray[np.uint32], fields_mont: U64Array,
+    out: U64Array, threads: int | None = None,
+) -> None:  # fmt: skip
+    """out[i] = Σ coefficient · value over row i; mont. Columns below len(small) have their value there; column
+    len(small) + a is fields_mont[rank of a] where bit a of `field_mask` is set, else bit a of `bits`.
+
+    The columns and coefficient numbers must be in range: a template is checked when it is built or loaded.
+    """
+    rows = check(row_ptr, "row_ptr", None, np.uint32) - 1
+    nonzeros = check(col, "col", None, np.int32)
+    check(coef_id, "coef_id", None, np.uint16, nonzeros)
+    check(table_mont, "table_mont", 4)
+    small = check(small_mont, "small_mont", 4)
+    words = check(bits, "bits", None)
+    check(field_mask, "field_mask", None, rows=words)
+    check(field_rank, "field_rank", None, np.uint32, words)
+    check(fields_mont, "fields_mont", 4)
+    check(out, "out", 4, rows=rows)
+    check_writable(out, "out")
+    call("template_matvec", address(out), address(row_ptr), rows, address(col), address(coef_id), address(table_mont),
+         small, address(small_mont), address(bits), address(field_mask), address(field_rank), address(fields_mont),
+         thread_count(threads))  # fmt: skip
+
+
+def first_unsatisfied(a_mont: U64Array, b_mont: U64Array, c_mont: U64Array, threads: int | None = None) -> int:
+    """The first index with a · b != c, or -1."""
+    n = check(a_mont, "a_mont", 4)
+    check(b_mont, "b_mont", 4, rows=n)
+    check(c_mont, "c_mont", 4, rows=n)
+    return call("first_unsatisfied", address(a_mont), address(b_mont), address(c_mont), n, thread_count(threads))
+
+
+def poseidon(elements_mont: U64Array, arity: int, partial_rounds: int, tables: U64Array, threads: int | None = None) -> U64Array:
+    """(n, 4) hashes of (n · arity, 4) elements; mont. `tables`: the domain tag, then the constants of the optimised form (keys,
+    MDS, pre-sparse, then column and row of each sparse matrix)."""
+    width = arity + 1
+    if not 2 <= width <= 12:
+        raise ValueError(f"arity must be from 1 to 11, not {arity}")
+    n = check(elements_mont, "elements_mont", 4) // arity
+    check(elements_mont, "elements_mont", 4, rows=n * arity)
+    check(tables, "tables", 4, rows=1 + 8 * width + partial_rounds + 2 * width * width + partial_rounds * (2 * width - 1))
+    out = np.empty((n, 4), np.uint64)
+    call("poseidon", address(out), address(elements_mont), n, arity, partial_rounds, address(tables), thread_count(threads))
+    return out
