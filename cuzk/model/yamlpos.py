@@ -14,7 +14,8 @@ from typing import Any
 
 from cuzk.errors import ScenarioError
 
-MAX_FILE_BYTES = 4 << 20
+MAX_FILE_BYTES = 1 << 20
+MAX_VALUES = 50_000
 MAX_DEPTH = 48
 MAX_INT_DIGITS = 400
 
@@ -191,6 +192,7 @@ class _Builder:
         self._keys: list[tuple[str | None, Pos] | None] = []
         """Of each open collection: the key whose value is due (None in the pair: faulty, drop its value)."""
         self._locs: list[Loc] = []
+        self._values = 0
         self._skip = 0
         """Depth inside a collection that stands where a key is needed."""
 
@@ -202,6 +204,10 @@ class _Builder:
             return self._document(event, pos)
         if kind in ("StreamStartEvent", "StreamEndEvent", "DocumentEndEvent"):
             return True
+        self._values += 1
+        if self._values > MAX_VALUES:
+            self.problems.add(pos, self._loc(), f"more than {MAX_VALUES:,} keys and values: this is no scenario")
+            return False
         self._refuse_extras(event, kind, pos)
         if self._skip:
             self._skip += kind.endswith("StartEvent") - kind.endswith("EndEvent")

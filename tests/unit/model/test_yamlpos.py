@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cuzk.model.dump import yaml_text
-from cuzk.model.yamlpos import MAX_DEPTH, MAX_FILE_BYTES, Node, Pos, Problems, merge, parse, parse_value, read_file
+from cuzk.model.yamlpos import MAX_DEPTH, MAX_FILE_BYTES, MAX_VALUES, Node, Pos, Problems, merge, parse, parse_value, read_file
 
 
 def faults(text: str) -> list[str]:
@@ -73,6 +73,7 @@ def test_scalars_follow_yaml_1_2(scalar: str, value: object) -> None:
         ("a: b: c\n", "f:1:5: "),
         ("a: 'open\n", "f:2:1: "),
         ("a: \x01\n", "f:1:4: a control character"),
+        ("a: [" + "1, " * MAX_VALUES, f"f:1:{3 * MAX_VALUES - 4}: a."),
         ("a: " + "[" * (MAX_DEPTH + 1), f"f:1:{MAX_DEPTH + 3}: "),
         ("a: " + "[" * 100_000, f"f:1:{MAX_DEPTH + 3}: "),
     ],
@@ -100,7 +101,7 @@ def test_all_faults_of_a_file_at_once() -> None:
         (b"\xff\xfea\x00:\x00", "f:1:1: not UTF-8 text (byte 0xff)"),
         (b"\x00" * 40, "f:1:1: a control character"),
         (b"\x7fELF\x02\x01\x01" + bytes(range(32, 127)), "f:1:1: "),
-        (b" " * (MAX_FILE_BYTES + 1), "f:1:1: larger than 4 MiB"),
+        (b" " * (MAX_FILE_BYTES + 1), "f:1:1: larger than 1 MiB"),
     ],
 )
 def test_files_that_are_no_text(tmp_path: Path, raw: bytes, expected: str) -> None:
