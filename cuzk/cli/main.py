@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from cuzk import __version__
-from cuzk.errors import CuzkError
+from cuzk.errors import CuzkError, ScenarioError
 
 VERBS: dict[str, dict[str, str]] = {
     "Plan": {
@@ -84,6 +84,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         parser, module = _parser(args[0])
         return int(module.run(parser.parse_args(args)) or 0)  # type: ignore[attr-defined]
+    except ScenarioError as error:
+        if debug:
+            raise
+        print(error, file=sys.stderr)  # each line begins with its position: editors and scripts look for that
+        return error.exit_code
     except CuzkError as error:
         if debug:
             raise
