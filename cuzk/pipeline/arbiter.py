@@ -108,11 +108,20 @@ class Pool:
 class _Claimable:
     """A lock (one unit) or a permit (many)."""
 
-    __slots__ = ("barging", "free", "name", "order", "units", "waiters")
+    __slots__ = ("barging", "free", "held", "most", "name", "order", "units", "waiters")
 
     def __init__(self, name: str, units: int, order: Order, barging: bool) -> None:
         self.name, self.units, self.free, self.order, self.barging = name, units, units, order, barging
         self.waiters: deque[tuple[Any, Token, int]] = deque()
+        self.held = self.most = 0
+        """Claims held now, and the most at once."""
+
+    def grant(self, token: Token, n: int) -> None:
+        self.free -= n
+        self.held += 1
+        if self.held > self.most:
+            self.most = self.held
+        token.claims.append((self.name, n))
 
 
 class _Channel:
@@ -172,8 +181,7 @@ class Arbiter:
         if n > claim.units:
             raise ValueError(f"{name}: {n} units asked, {claim.units} exist")
         if claim.free >= n and (claim.barging or not claim.waiters):
-            claim.free -= n
-            token.claims.append((name, n))
+            claim.grant(token, n)
             return True
         claim.waiters.append((actor, token, n))
         return False
@@ -188,6 +196,7 @@ class Arbiter:
             raise KeyError(f"{token} releases {name}, which it does not hold")
         claim = self._claims[name]
         claim.free += n
+        claim.held -= 1
         self._serve(claim)
 
     def _serve(self, claim: _Claimable) -> None:
@@ -200,8 +209,7 @@ class Arbiter:
             if claim.barging:
                 self.woken.append((actor, RETRY))
                 return
-            claim.free -= n
-            token.claims.append((claim.name, n))
+            claim.grant(token, n)
             self.woken.append((actor, True))
 
     def _next(self, claim: _Claimable) -> int:

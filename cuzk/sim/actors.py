@@ -1,0 +1,113 @@
+"""What moves through a simulated run: sets, proofs, the workers that act on them, streams and events."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from cuzk.pipeline.arbiter import Token
+from cuzk.sim.rates import Cost
+
+Op = Callable[["Actor"], Any]
+"""One compiled step. True: go on; False: the actor waits and is resumed behind it; a number: go on there."""
+
+
+@dataclass(eq=False, slots=True)
+class Proof:
+    """One proof in flight."""
+
+    number: int
+    circuit: str
+    priority: int
+    arrived_s: float
+    admitted_s: float
+    deviates: tuple[tuple[float, ...], ...]
+    to_complete: int = 0
+    open_sets: int = 0
+    completed_s: float | None = None
+    failure: str | None = None
+    left: bool = False
+    gpu_call_s: float = 0.0
+    members: list[SimToken] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class SimToken(Token):
+    """A set, with what the simulator needs to know of it."""
+
+    owner: Proof = None  # type: ignore[assignment]
+    own: tuple[float, ...] = ()
+    """Deviates of its step times."""
+    handles: dict[str, Handle] = field(default_factory=dict)
+    events: dict[str, StreamEvent] = field(default_factory=dict)
+    attached: int = 1
+    """Actors and channels that hold it; at 0 it ends."""
+    taken_s: float = 0.0
+    born_s: float = 0.0
+
+
+class Actor:
+    """One worker at work: where it stands in its program, and on which set."""
+
+    __slots__ = ("gpu", "handle", "kind", "name", "owns", "pc", "pool", "program", "since", "slot", "started_v", "streams",
+                 "token", "waits_for")  # fmt: skip
+
+    def __init__(self, kind: str, program: list[Op], token: Any, gpu: int, pool: bool = False) -> None:
+        self.kind, self.program, self.token, self.gpu, self.pool = kind, program, token, gpu, pool
+        self.pc = 0
+        self.owns = token is not None
+        self.handle: Handle | None = None
+        self.streams: dict[str, Stream] | None = None
+        self.waits_for: str | None = None
+        self.since = self.started_v = 0.0
+        self.slot: int | None = None
+        self.name = kind
+
+    def __repr__(self) -> str:
+        return f"{self.name} on {self.token}"
+
+
+class Handle:
+    """A spawned worker, as others wait for it."""
+
+    __slots__ = ("ended", "waiters")
+
+    def __init__(self) -> None:
+        self.ended = False
+        self.waiters: list[Actor] = []
+
+
+class StreamEvent:
+    """Recorded behind the work of a stream; reached when that is done."""
+
+    __slots__ = ("reached", "waiters")
+
+    def __init__(self) -> None:
+        self.reached = False
+        self.waiters: list[Any] = []
+        """Actors and streams."""
+
+
+class Stream:
+    """Work in order. Items: (cost, seconds), an event to reach, or an event to wait for."""
+
+    __slots__ = ("busy", "gpu", "items", "label", "on_idle", "worker")
+
+    def __init__(self, label: str, gpu: int, worker: Actor) -> None:
+        self.label, self.gpu, self.worker = label, gpu, worker
+        self.items: deque[tuple[str, Any, Any]] = deque()
+        self.busy = False
+        self.on_idle: list[Actor] = []
+
+
+@dataclass(eq=False, slots=True)
+class StreamWork:
+    """A piece of a stream's work in progress."""
+
+    stream: Stream
+    token: SimToken
+    item: int
+    cost: Cost
+    name: str

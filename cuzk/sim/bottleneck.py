@@ -1,0 +1,76 @@
+"""Which resource binds: shares of time in the steady part of a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cuzk.sim.rates import UNIT
+from cuzk.sim.result import Oom
+
+if TYPE_CHECKING:
+    from cuzk.sim.engine import Engine
+
+BUSY = 0.9
+"""From this share of the time on a resource counts as fully used."""
+
+
+def window(marks: list[dict[str, Any]]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """The integrals between which a run is steady: from the first finished proof to the last that still had others behind."""
+    if len(marks) < 5:
+        return None, marks[-1]
+    return marks[0], marks[max(1, (len(marks) - 1) * 3 // 4)]
+
+
+def shares(engine: Engine) -> dict[str, float]:
+    """Share of the steady part for which each lock or device was used; permits as a share of their units;
+    `dram`: mean slowdown less one; `cores`: asked for, as a share of those there are."""
+    first, last = window(engine.ledger.marks)
+    span = last["t"] - (first["t"] if first else 0.0)
+    if span <= 0.0:
+        return {}
+
+    def grown(key: str, name: str) -> float:
+        return (last[key].get(name, 0.0) - (first[key].get(name, 0.0) if first else 0.0)) / span
+
+    claims, permits = engine.arbiter._claims, engine.plan.pipeline.permits
+    out = {}
+    for name in engine.ledger.held:
+        most = min(claims[name].units, claims[name].most) if name in permits else 1
+        out[name] = grown("held", name) / max(1, most if most else 1)
+    for name in engine.programs.groups:
+        if name != "cores":
+            out[name] = grown("busy", name)
+    begin = first or {"slowdown": 0.0, "cores": 0.0}
+    out["dram"] = (last["slowdown"] - begin["slowdown"]) / span - 1.0
+    out["cores"] = (last["cores"] - begin["cores"]) / span / (engine.cores.capacity / UNIT)
+    return {name: round(value, 6) for name, value in out.items()}
+
+
+def bottleneck(engine: Engine, oom: Oom | None, used: dict[str, float]) -> dict[str, str]:
+    """{resource, why}."""
+    if oom is not None and not (oom.pool.startswith("vram") and engine.completion_s):
+        return {"resource": oom.pool, "why": f"it runs out: {oom.buffer} does not fit"}
+    if not used:
+        return {"resource": "none", "why": "nothing ran"}
+    locks = [n for n in engine.ledger.held if n not in engine.plan.pipeline.permits and ":" in n]
+    devices = [n for n in used if n.startswith("gpu:")]
+    permits = list(engine.plan.pipeline.permits)
+    device = max(locks or devices, key=lambda n: used[n], default=None)
+    permit = max(permits, key=lambda n: used[n], default=None)
+    if device is not None and used[device] >= BUSY and (permit is None or used[device] >= used[permit] - 0.05):
+        why = f"{device} is held {used[device]:.0%} of the time"
+        gpu = device.rpartition(":")[2]
+        kernels = used.get(f"gpu:{gpu}")
+        if kernels is not None and device in locks:
+            why += f", kernels run {kernels:.0%} of it"
+        return {"resource": device, "why": why}
+    if permit is not None and used[permit] >= BUSY:
+        if used["cores"] > 1.0:
+            return {"resource": "cores", "why": f"synthesis asks for {used['cores']:.0%} of the cores"}
+        if used["dram"] > 0.1:
+            why = f"memory-bound work is {used['dram']:.0%} slower than alone, and all {permit} permits are in use"
+            return {"resource": "dram", "why": why}
+        return {"resource": permit, "why": f"its permits are in use {used[permit]:.0%} of the time, the GPU is not"}
+    if engine.plan.in_flight is not None and engine.plan.scenario.workload.proofs > engine.plan.in_flight:
+        return {"resource": "j", "why": f"only {engine.plan.in_flight} proofs are in flight: nothing else is fully used"}
+    return {"resource": "workload", "why": "too few proofs to keep anything fully used"}

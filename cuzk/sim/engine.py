@@ -1,0 +1,549 @@
+"""The simulated run: SimPy gives the clock, the Arbiter decides who goes on, the cost laws say for how long.
+
+An actor is a program counter over compiled steps (`programs.py`), not a SimPy process: steps that do not wait cost no event.
+SimPy's events are arrivals, wake latencies and one timer for the next end of all work in progress (`rates.py`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from typing import Any
+
+from simpy import Environment
+from simpy.events import Event as SimEvent
+from simpy.events import Timeout
+
+from cuzk.errors import InputError
+from cuzk.pipeline.arbiter import FAILED, RETRY, OutOfMemory, Token
+from cuzk.pipeline.plan import Plan
+from cuzk.sim.actors import Actor, Handle, Proof, SimToken, Stream, StreamEvent, StreamWork
+from cuzk.sim.jitter import deviates
+from cuzk.sim.ledger import Ledger
+from cuzk.sim.programs import Programs
+from cuzk.sim.rates import Cost, Group, SharedRates
+from cuzk.trace.event import Event
+
+Durations = dict[tuple[int, int, str], float]
+"""(proof, partition, step) -> seconds: measured ones, for a replay."""
+
+
+class Engine:
+    """One run of `plan`. Used once: `run()`, then read the attributes."""
+
+    def __init__(self, plan: Plan, seed: int, *, trace: bool = False, shuffle: int | None = None,
+                 durations: Durations | None = None) -> None:  # fmt: skip
+        self.plan, self.seed, self.durations = plan, seed, durations
+        calibration = plan.scenario.calibration
+        if calibration is None:
+            raise plan.scenario.error(("calibration",), "a simulation needs the costs of the steps: there is no calibration")
+        self.calibration = calibration
+        self.env = Environment()
+        self.arbiter = plan.arbiter(seed)
+        self.events: list[Event] | None = [] if trace else None
+        self.random = random.Random(seed)
+        self.shuffle = random.Random(shuffle) if shuffle is not None else None
+        self._wake_s = calibration.latency.lock_wake
+        self._channel_wake_s = calibration.latency.channel_wake
+        self._spawn_s = calibration.latency.spawn
+
+        machine, law = plan.scenario.machine, calibration.contention
+        cores = machine.cores * (1.0 + law.smt_yield * (machine.smt - 1))
+        self.cores = Group("cores", cores, law.cores_exponent)
+        self.rates = SharedRates(self.env, law.dram_exponent, self.cores, self._ended, self._settled)
+        self.ledger = Ledger(self)
+        self.programs = Programs(self)
+
+        self.proofs: list[Proof] = []
+        self.in_flight = 0
+        self.completion_s: list[float] = []
+        self.deallocations: dict[str, int] = {}
+        self.failures: dict[int, str] = {}
+        self.oom: tuple[float, OutOfMemory] | None = None
+        self.stopped = False
+        self.waited: dict[str, float] = {}
+        """Seconds that actors waited, by what for."""
+        self.wakes = 0
+        self._runnable: deque[tuple[Actor, Any]] = deque()
+        self._pending = deque(plan.scenario.workload.plan(seed))
+        self._arrived: deque[tuple[float, Any]] = deque()
+        self._limit = plan.in_flight
+        self._open_sets = 0
+        self._finished = self.env.event()
+        self._device_work: list[dict[int, list[list[Any]]]] = [{} for _ in range(max(1, plan.gpus))]
+        self._item = 0
+        self._running: dict[str, int] = {}
+        self._queued: dict[str, deque[Actor]] = {}
+        self._slots: dict[str, set[int]] = {}
+
+    # ------------------------------------------------------------------ the run
+
+    def run(self) -> None:
+        """Returns when all is done or has failed. Raises InputError if the pipeline deadlocks."""
+        self._load_residents()
+        if self.stopped:
+            self.ledger.finish()
+            return
+        self._start_pools()
+        for index, arrival in enumerate(list(self._pending)):
+            if arrival.at_s is None:
+                self._arrived.append((0.0, arrival))
+            else:
+                timer = Timeout(self.env, arrival.at_s, value=index)
+                timer.callbacks.append(self._arrive)
+        self._admit_due()
+        self._settled()
+        try:
+            self.env.run(until=self._finished)
+        except RuntimeError as error:
+            if "No scheduled events left" not in str(error):
+                raise
+            raise InputError(self._deadlock()) from None
+        self.rates.advance(self.env.now)
+        self.ledger.finish()
+
+    def _deadlock(self) -> str:
+        stuck = [f"{a.name} waits for {a.waits_for}" for a in self._waiting() if a.token is not None and a.waits_for]
+        shown = "; ".join(dict.fromkeys(stuck)) or "nothing can go on"
+        return f"the pipeline '{self.plan.pipeline.name}' deadlocks at {self.env.now:.3f} s: {shown}"
+
+    def _waiting(self) -> list[Actor]:
+        arbiter = self.arbiter
+        actors = [w[0] for claim in arbiter._claims.values() for w in claim.waiters]
+        actors += [p[0] for channel in arbiter._channels.values() for p in channel.putters]
+        handles = [h for proof in self.proofs for token in proof.members for h in token.handles.values()]
+        return actors + [a for handle in handles for a in handle.waiters]
+
+    def _load_residents(self) -> None:
+        memory = self.calibration.memory
+        rows = [("process", "ram", memory.process_ram)] if memory.process_ram else []
+        for buffer, pool, nbytes in rows + self.plan.residents():
+            gpu = int(pool.partition(":")[2] or 0)
+            token = Token(-1, -1, gpu=gpu)
+            try:
+                self.arbiter.alloc(token, buffer, pool, nbytes)
+            except OutOfMemory as error:
+                self._run_out(error, None)
+                return
+            if self.events is not None:
+                self.ledger.emit("alloc", token, buffer, pool, nbytes, "load")
+        self.ledger.residents_loaded(memory.allocator_slack)
+
+    def _start_pools(self) -> None:
+        for name, worker in self.plan.pipeline.workers.items():
+            if worker.start != "pool":
+                continue
+            devices = range(self.plan.gpus) if worker.per == "gpu" else [None]
+            # one worker on each device before the second one on any: otherwise the first device takes all
+            for index in range(self.plan.worker_count(name)):
+                for gpu in devices:
+                    program = self.programs.of(name, self.plan.scenario.circuit.name, gpu or 0)
+                    actor = Actor(name, program, None, gpu or 0, pool=True)
+                    actor.name = f"{name}:{index}" if gpu is None else f"{name}:{gpu}.{index}"
+                    self._runnable.append((actor, RETRY))
+
+    # ---------------------------------------------------------------- admission
+
+    def _arrive(self, timer: SimEvent) -> None:
+        self.rates.advance(self.env.now)
+        self.arbiter.now = self.env.now
+        self._arrived.append((self.env.now, self._pending[timer.value]))
+        self._admit_due()
+        self._settled()
+
+    def _admit_due(self) -> None:
+        while self._arrived and (self._limit is None or self.in_flight < self._limit) and not self.stopped:
+            arrived_s, arrival = self._arrived.popleft()
+            self._admit(arrived_s, arrival)
+
+    def _admit(self, arrived_s: float, arrival: Any) -> None:
+        scenario, now = self.plan.scenario, self.env.now
+        mix = scenario.workload.circuits
+        circuit = mix[arrival.entry].circuit if mix else scenario.circuit
+        number = len(self.proofs)
+        spread = deviates(self.seed, number, circuit.partitions, self.programs.jittered)
+        proof = Proof(number, circuit.name, arrival.priority, arrived_s, now, spread)
+        self.proofs.append(proof)
+        self.in_flight += 1
+        if self.events is not None:
+            self.events.append(Event(now, "admit", proof=number))
+        for name, worker in self.plan.pipeline.workers.items():
+            if worker.start not in ("partition", "proof"):
+                continue
+            program = self.programs.of(name, circuit.name, 0)
+            for part in range(circuit.partitions if worker.start == "partition" else 1):
+                token = SimToken(number, part, circuit.name, owner=proof, own=spread[part + 1], born_s=now)
+                token.priority = arrival.priority
+                proof.members.append(token)
+                proof.to_complete += 1
+                proof.open_sets += 1
+                self._open_sets += 1
+                self._begin(Actor(name, program, token, 0))
+
+    def _begin(self, actor: Actor) -> None:
+        """Start a task or spawned worker, or queue it if as many of its kind run as may."""
+        limit = self.plan.pipeline.workers[actor.kind].limit
+        if limit is not None:
+            if self._running.get(actor.kind, 0) >= limit:
+                self._queued.setdefault(actor.kind, deque()).append(actor)
+                return
+            self._running[actor.kind] = self._running.get(actor.kind, 0) + 1
+        self._runnable.append((actor, RETRY))
+
+    # ----------------------------------------------------------------- stepping
+
+    def _settled(self) -> None:
+        """Everything that can happen at this instant happens; then speeds and the next timer are set."""
+        runnable, woken = self._runnable, self.arbiter.woken
+        while (runnable or woken) and not self.stopped:
+            if woken:
+                self._deliver(woken)
+                continue
+            if self.shuffle is not None and len(runnable) > 1:
+                runnable.rotate(self.shuffle.randrange(len(runnable)))
+            actor, value = runnable.popleft()
+            self._resume(actor, value)
+        self.rates.settle()
+        self.ledger.watch_ramps()
+        if not self.stopped and not self._open_sets and not self._arrived and len(self.proofs) == len(self._pending):
+            self._stop()
+
+    def _deliver(self, woken: list[tuple[Actor, Any]]) -> None:
+        for actor, value in woken:
+            self.wakes += 1
+            delay = 0.0
+            if value is FAILED:
+                pass
+            elif value is RETRY:
+                # which of them is first decides who gets a barging lock, and no two wake-ups take equally long
+                delay = self._wake_s * self.random.expovariate(1.0)
+            elif value is not True:
+                delay = self._channel_wake_s
+            elif actor.waits_for in self.ledger.held:
+                self.ledger.held[actor.waits_for] -= self.env.now
+                delay = self._wake_s if self.programs.is_lock(actor.waits_for) else 0.0
+            else:
+                actor.owns = False  # a channel took the set
+            if self.shuffle is not None and delay:
+                delay *= 2.0 * self.shuffle.random()
+            if delay > 0.0:
+                timer = Timeout(self.env, delay, value=(actor, value))
+                timer.callbacks.append(self._late)
+            else:
+                self._runnable.append((actor, value))
+        woken.clear()
+
+    def _late(self, timer: SimEvent) -> None:
+        if self.stopped:
+            return
+        self.rates.advance(self.env.now)
+        self.arbiter.now = self.env.now
+        self._runnable.append(timer.value)
+        self._settled()
+
+    def _ended(self, cost: Cost, owner: Any) -> None:
+        """A piece of work is done (called by the rates; the actor goes on in `_settled`)."""
+        self.arbiter.now = self.env.now
+        if type(owner) is Actor:
+            self._runnable.append((owner, True))
+        else:
+            self._stream_done(owner)
+
+    def _resume(self, actor: Actor, value: Any) -> None:
+        if actor.waits_for is not None:
+            self._waited(actor)
+        if value is FAILED or (actor.owns and actor.token.failed):
+            self._abandon(actor)
+            return
+        if value is RETRY:
+            pc = actor.pc
+        elif value is True:
+            pc = actor.pc + 1
+        else:
+            self.take(actor, value)
+            if value.failed:
+                self._abandon(actor)
+                return
+            pc = actor.pc + 1
+        program = actor.program
+        try:
+            while True:
+                result = program[pc](actor)
+                if result is True:
+                    pc += 1
+                elif result is False:
+                    actor.pc = pc
+                    return
+                else:
+                    pc = result
+                    program = actor.program
+        except OutOfMemory as error:
+            self._run_out(error, actor)
+
+    def block(self, actor: Actor, what: str) -> bool:
+        """The actor waits from now on. Returns False, as a compiled step does then."""
+        actor.waits_for, actor.since = what, self.env.now
+        if self.events is not None:
+            self._event("wait", actor, what)
+        return False
+
+    def _waited(self, actor: Actor) -> None:
+        what = actor.waits_for
+        actor.waits_for = None
+        self.waited[what] = self.waited.get(what, 0.0) + self.env.now - actor.since
+        if self.events is not None:
+            self._event("grant", actor, what)
+
+    def _event(self, kind: Any, actor: Actor, name: str, **more: Any) -> None:
+        token = actor.token if actor.owns or actor.token is not None else None
+        where = {} if token is None else {"proof": token.proof, "partition": token.partition}
+        gpu = actor.gpu if actor.pool else None
+        self.events.append(Event(self.env.now, kind, name, actor.name, gpu=gpu, **where, **more))
+
+    def take(self, actor: Actor, token: SimToken) -> None:
+        """A pool worker has got a set: it leaves the one before and binds itself to this one."""
+        self.leave(actor)
+        actor.token, actor.owns = token, True
+        actor.program = self.programs.of(actor.kind, token.circuit, actor.gpu)
+        token.taken_s = self.env.now
+
+    # ------------------------------------------------------------ ends of actors
+
+    def leave(self, actor: Actor) -> None:
+        """The actor lets go of its set."""
+        token = actor.token
+        if token is None:
+            return
+        actor.token = None
+        if not actor.owns:
+            return
+        actor.owns = False
+        if actor.pool:
+            token.owner.gpu_call_s += self.env.now - token.taken_s
+        if actor.handle is not None:
+            self._end_handle(actor.handle)
+        self.detach(token)
+
+    def _end_handle(self, handle: Handle) -> None:
+        handle.ended = True
+        for waiter in handle.waiters:
+            self._runnable.append((waiter, True))
+        handle.waiters.clear()
+
+    def detach(self, token: SimToken) -> None:
+        """One holder less; the last one ends the set, and gives back what a failed one still has."""
+        token.attached -= 1
+        if token.attached:
+            return
+        if not token.failed and (token.buffers or token.claims):
+            held = ", ".join([*token.buffers, *(name for name, _ in token.claims)])
+            raise InputError(f"pipeline '{self.plan.pipeline.name}': set {token} ends and still holds {held}")
+        if token.failed and (token.buffers or token.claims):
+            self.ledger.before_free()
+            rows = list(token.buffers.items())
+            for name, _ in token.claims:
+                self.ledger.held[name] += self.env.now
+            self.arbiter.unwind(token)
+            if self.events is not None:
+                for buffer, (pool, nbytes, _) in reversed(rows):
+                    self.ledger.emit("free", token, buffer, pool, nbytes, "unwind")
+                self.events.append(Event(self.env.now, "unwind", proof=token.proof, partition=token.partition))
+        self._open_sets -= 1
+        proof = token.owner
+        proof.open_sets -= 1
+        if not proof.open_sets:
+            self._leave_proof(proof)
+
+    def end(self, actor: Actor) -> Any:
+        """The end of a program: a pool worker begins again, others are done."""
+        self.leave(actor)
+        if actor.pool:
+            return 0
+        kind = actor.kind
+        if self.plan.pipeline.workers[kind].limit is not None:
+            queued = self._queued.get(kind)
+            if queued:
+                self._runnable.append((queued.popleft(), RETRY))
+            else:
+                self._running[kind] -= 1
+        if actor.slot is not None:
+            self._slots[kind].discard(actor.slot)
+        return False
+
+    def name_lane(self, actor: Actor) -> None:
+        """The lowest number that no running worker of its kind has: a lane in the trace."""
+        used = self._slots.setdefault(actor.kind, set())
+        actor.slot = next(i for i in range(len(used) + 1) if i not in used)
+        used.add(actor.slot)
+        actor.name = f"{actor.kind}:{actor.slot}"
+
+    def complete(self, actor: Actor) -> None:
+        """One partition (or the whole proof) is out."""
+        proof: Proof = actor.token.owner
+        now = self.env.now
+        self.completion_s.append(now)
+        proof.to_complete -= 1
+        if self.events is not None:
+            self._event("complete", actor, "")
+        if proof.to_complete == 0 and proof.failure is None:
+            proof.completed_s = now
+            self.ledger.proof_done()
+            if self.events is not None:
+                self.events.append(Event(now, "complete", proof=proof.number, partition=-1))
+            self._leave_proof(proof)
+
+    def _leave_proof(self, proof: Proof) -> None:
+        if not proof.left:
+            proof.left = True
+            self.in_flight -= 1
+            self._admit_due()
+
+    def _stop(self) -> None:
+        if not self.stopped:
+            self.stopped = True
+            self._finished.succeed()
+
+    # ------------------------------------------------------------------ failure
+
+    def _run_out(self, error: OutOfMemory, actor: Actor | None) -> None:
+        now = self.env.now
+        if self.oom is None:
+            self.oom = (now, error)
+        if self.events is not None:
+            where = {} if actor is None else {"proof": actor.token.proof, "partition": actor.token.partition}
+            self.events.append(Event(
+                now, "oom", error.buffer, actor.name if actor else "load", pool=error.pool, bytes=error.request_bytes,
+                live=error.level_bytes, capacity=error.capacity_bytes, holders=error.holders, **where,
+            ))  # fmt: skip
+        if actor is None or not error.pool.startswith("vram"):
+            self.stop_run(error)
+        else:
+            self._fail_proof(actor.token.owner, str(error))
+            self._abandon(actor)
+
+    def stop_run(self, error: OutOfMemory) -> None:
+        """Host memory ran out: the kernel ends the process."""
+        if self.events is not None:
+            self.events.append(Event(self.env.now, "fail", reason=str(error)))
+        self._runnable.clear()
+        self._stop()
+
+    def _fail_proof(self, proof: Proof, reason: str) -> None:
+        if proof.failure is not None:
+            return
+        proof.failure = reason
+        self.failures[proof.number] = reason
+        if self.events is not None:
+            self.events.append(Event(self.env.now, "fail", proof=proof.number, reason=reason))
+        dropped = self.arbiter.fail("proof", proof.number, reason)
+        for token in proof.members:
+            token.failed = True
+            for handle in token.handles.values():
+                self._runnable.extend((waiter, FAILED) for waiter in handle.waiters)
+                handle.waiters.clear()
+        for token in dropped:
+            self.detach(token)
+
+    def _abandon(self, actor: Actor) -> None:
+        """The set of this actor has failed: leave it, once its streams are still, and begin or end."""
+        for stream in (actor.streams or {}).values():
+            if stream.busy:
+                stream.on_idle.append(actor)
+                return
+        if self.end(actor) is False:
+            return
+        actor.pc = 0
+        self._runnable.append((actor, RETRY))
+
+    # ------------------------------------------------------- streams and devices
+
+    def stream_of(self, actor: Actor, label: str) -> Stream:
+        if actor.streams is None:
+            actor.streams = {}
+        stream = actor.streams.get(label)
+        if stream is None:
+            stream = actor.streams[label] = Stream(label, actor.gpu, actor)
+        return stream
+
+    def queue(self, stream: Stream, kind: str, what: Any, more: Any = None) -> None:
+        """Append to a stream: ("work", (cost, name, token), seconds), ("record", event), ("wait", event)."""
+        if kind == "work" and what[0].device is not None:
+            self._item += 1
+            self._device_work[what[0].device][self._item] = []
+            more = (more, self._item)
+        elif kind == "work":
+            more = (more, 0)
+        stream.items.append((kind, what, more))
+        if not stream.busy:
+            self._advance_stream(stream)
+
+    def _advance_stream(self, stream: Stream) -> None:
+        stream.busy = True
+        while stream.items:
+            kind, what, more = stream.items.popleft()
+            if kind == "work":
+                cost, name, token = what
+                work = StreamWork(stream, token, more[1], cost, name)
+                if self.events is not None:
+                    self._stream_event("begin", work)
+                if more[0] > 0.0:
+                    self.rates.start(cost, more[0], work)
+                    return
+                self._work_done(work)
+            elif kind == "record":
+                what.reached = True
+                for waiter in what.waiters:
+                    if type(waiter) is Actor:
+                        self._runnable.append((waiter, True))
+                    else:
+                        self._advance_stream(waiter)
+                what.waiters.clear()
+            elif not what.reached:
+                what.waiters.append(stream)
+                return
+        stream.busy = False
+        for actor in stream.on_idle:
+            self._runnable.append((actor, FAILED))
+        stream.on_idle.clear()
+
+    def _stream_done(self, work: StreamWork) -> None:
+        self._work_done(work)
+        self._advance_stream(work.stream)
+
+    def _work_done(self, work: StreamWork) -> None:
+        if self.events is not None:
+            self._stream_event("end", work)
+        if work.item:
+            self.device_done(work.cost.device, work.item)
+
+    def _stream_event(self, kind: Any, work: StreamWork) -> None:
+        self.events.append(Event(
+            self.env.now, kind, work.name, work.stream.worker.name, gpu=work.stream.gpu, stream=work.stream.label,
+            proof=work.token.proof, partition=work.token.partition,
+        ))  # fmt: skip
+
+    def device_begin(self, gpu: int) -> int:
+        """The number of a piece of device work that a host step launches and waits for."""
+        self._item += 1
+        self._device_work[gpu][self._item] = []
+        return self._item
+
+    def device_done(self, gpu: int, item: int) -> None:
+        for waiter in self._device_work[gpu].pop(item):
+            waiter[1] -= 1
+            if not waiter[1]:
+                self._runnable.append((waiter[0], True))
+
+    def synchronise(self, actor: Actor, gpu: int) -> bool:
+        """Wait until the device has done what is queued on it now, whoever queued it. False if there is any."""
+        work = self._device_work[gpu]
+        if not work:
+            return True
+        waiter = [actor, len(work)]
+        for waiters in work.values():
+            waiters.append(waiter)
+        return False
+
+    def new_event(self, token: SimToken, name: str) -> StreamEvent:
+        event = token.events[name] = StreamEvent()
+        return event

@@ -1,0 +1,158 @@
+"""Levels over time: resident peaks while pages are being touched, and what was busy when."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from simpy.events import Event as SimEvent
+from simpy.events import Timeout
+
+from cuzk.pipeline.arbiter import OutOfMemory, Token
+from cuzk.sim.rates import UNIT, Ramp
+from cuzk.trace.event import Event
+
+if TYPE_CHECKING:
+    from cuzk.sim.actors import Actor
+    from cuzk.sim.engine import Engine
+
+
+class Ledger:
+    """Watches the host's memory. What is live is the Arbiter's account; what of it is resident depends on time.
+
+    Between two frees the resident level only rises, so its peaks lie just before frees.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.ram = engine.arbiter.pools["ram"]
+        self.ram.touching = self.touched
+        self.ramps: list[Ramp] = []
+        self.peak_resident = 0
+        self.peak_resident_at = 0.0
+        self.peak_holders: list[tuple[str, int, int]] = []
+        self.held = {name: 0.0 for name in engine.arbiter._claims}
+        """Integral over time of the claims held, less what is held now times now."""
+        self.marks: list[dict[str, Any]] = []
+        """The integrals at each completed proof."""
+        self.base, self.slack = 0, 0.0
+        self._watch = 0
+        self._device_tokens: dict[Any, Token] = {}
+
+    def residents_loaded(self, slack: float) -> None:
+        """`slack`: by how much the allocator's pages exceed what sets hold; the residents are allocated once, without."""
+        self.base = self.ram.live
+        self.slack = slack
+        self.ram.capacity = int((self.ram.capacity + slack * self.base) / (1.0 + slack))
+
+    def with_slack(self, nbytes: int) -> int:
+        """A level of RAM as the operating system reports it."""
+        return int(nbytes + self.slack * max(0, nbytes - self.base)) if self.slack else nbytes
+
+    def device_token(self, key: Any) -> Token:
+        """Holder of a buffer that a device keeps."""
+        return self._device_tokens.setdefault(key, Token(-1, -1))
+
+    # ------------------------------------------------------------------- levels
+
+    def touched(self) -> dict[str, int]:
+        """Resident bytes of buffers whose pages are being touched just now."""
+        out: dict[str, int] = {}
+        for ramp in self.ramps:
+            if ramp.n:
+                out[ramp.buffer] = out.get(ramp.buffer, 0) + int(ramp.touched())
+        return out
+
+    def resident(self) -> int:
+        ram = self.ram
+        level = ram.live - ram.untouched + ram.cached
+        for ramp in self.ramps:
+            if ramp.n:
+                level += int(ramp.touched())
+        return level
+
+    def before_free(self) -> None:
+        """Memory is about to be given back: what is resident now may be the peak."""
+        level = self.resident()
+        if level > self.peak_resident:
+            self.peak_resident, self.peak_resident_at = level, self.engine.env.now
+            self.peak_holders = self.ram.holders()
+
+    def watch_ramps(self) -> None:
+        """If the pages being touched can exceed the RAM, run out of it when they do."""
+        ram = self.ram
+        if ram.live + ram.cached <= ram.capacity or self.engine.stopped:
+            return
+        self._watch += 1
+        level = self.resident()
+        slope = sum(ramp.a / ramp.cls.slowdown for ramp in self.ramps if ramp.n)
+        if level <= ram.capacity:
+            if slope > 0.0:
+                delay = (ram.capacity - level + 1) / slope
+                Timeout(self.engine.env, delay, value=self._watch).callbacks.append(self._full)
+            return
+        self._run_out()
+
+    def _full(self, timer: SimEvent) -> None:
+        if timer.value != self._watch or self.engine.stopped:
+            return
+        self.engine.rates.advance(self.engine.env.now)
+        self.engine.arbiter.now = self.engine.env.now
+        if self.resident() >= self.ram.capacity:
+            self._run_out()
+        else:
+            self.watch_ramps()
+
+    def _run_out(self) -> None:
+        ram, engine = self.ram, self.engine
+        rising = [ramp for ramp in self.ramps if ramp.n]
+        buffer = max(rising, key=lambda ramp: (ramp.a, ramp.buffer)).buffer if rising else "pages"
+        held = ram.held.get(buffer, [1, 0, 0])
+        each = held[1] // max(1, held[0])
+        error = OutOfMemory("ram", buffer, each, self.resident(), ram.capacity, ram.holders())
+        engine._run_out(error, None)
+
+    def finish(self) -> None:
+        self.before_free()
+        self.proof_done()
+
+    # ------------------------------------------------------------------- report
+
+    def proof_done(self) -> None:
+        engine, rates = self.engine, self.engine.rates
+        now = engine.env.now
+        rates.advance(now)
+        claims = engine.arbiter._claims
+        self.marks.append({
+            "t": now,
+            "slowdown": rates.slowdown_time,
+            "cores": rates.cores_time / UNIT,
+            "busy": {name: group.busy(now) for name, group in engine.programs.groups.items()},
+            "held": {name: acc + now * claims[name].held for name, acc in self.held.items()},
+            "waited": dict(engine.waited),
+        })  # fmt: skip
+
+    def deallocated(self, actor: Actor, path: str) -> None:
+        counts = self.engine.deallocations
+        counts[path] = counts.get(path, 0) + 1
+        if self.engine.events is not None:
+            self.engine._event("dealloc", actor, path)
+
+    def emit(self, kind: Any, token: Token, buffer: str, pool: str, nbytes: int, worker: str) -> None:
+        """One event for the pool, and one for each pool that it is a part of."""
+        engine = self.engine
+        assert engine.events is not None
+        proof, partition = (None, None) if token.proof < 0 else (token.proof, token.partition)
+        for name in engine.arbiter.chain(pool):
+            level = engine.arbiter.pools[name]
+            engine.events.append(Event(
+                engine.env.now, kind, buffer, worker, proof=proof, partition=partition, pool=name, bytes=nbytes,
+                live=level.live, reserved=level.reserved, capacity=level.capacity,
+                resident=self.resident() if name == "ram" else level.reserved,
+            ))  # fmt: skip
+
+    def sample(self) -> None:
+        """The resident level of the host's memory, where its slope changes."""
+        engine = self.engine
+        assert engine.events is not None
+        engine.events.append(Event(engine.env.now, "sample", pool="ram", resident=self.resident()))
+

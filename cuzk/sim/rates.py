@@ -1,0 +1,190 @@
+"""Shared rates in virtual time: cores, DRAM, multiprocessors and PCIe links that concurrent work divides.
+
+Every piece of work belongs to a *slowdown class*: all of a class progress at one common speed, so they share one virtual
+clock, and a piece of `work_s` seconds ends when the clock has advanced by that much. A change of the load touches a few
+clocks instead of every piece of work, and one SimPy timer stands for the next end of all.
+
+Laws (calibration):
+    D = Σ DRAM demands, S = (1 + D^q)^(1/q)                       one memory domain per machine
+    F = max(1, load / capacity)^exponent                          cores, multiprocessors of a device, a link's direction
+    speed of a class with memory-bound share m = 1 / (((1 - m) + m·S) · F)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any
+
+from simpy import Environment
+from simpy.events import NORMAL, Event
+
+UNIT = float(1 << 32)
+"""Loads are summed as whole numbers of 1/UNIT, so that what is taken away is exactly what was added."""
+
+
+class Group:
+    """One resource that slows all its users alike when `load` exceeds `capacity` (in units of 1/UNIT)."""
+
+    __slots__ = ("area", "capacity", "exponent", "load", "name")
+
+    def __init__(self, name: str, capacity: float, exponent: float = 1.0) -> None:
+        self.name, self.capacity, self.exponent = name, capacity * UNIT, exponent
+        self.load = 0
+        self.area = 0.0
+        """Integral of the load over time, less load now times now."""
+
+    def busy(self, now: float) -> float:
+        """Seconds of full load so far."""
+        return (self.area + self.load * now) / UNIT
+
+    def slowdown(self) -> float:
+        if self.load <= self.capacity:
+            return 1.0
+        return (self.load / self.capacity) ** self.exponent
+
+
+class SlowdownClass:
+    """Work of one group with one memory-bound share: one virtual clock `v` (seconds of work) and its ends in order."""
+
+    __slots__ = ("ends", "group", "m", "slowdown", "v")
+
+    def __init__(self, group: Group, m: float) -> None:
+        self.group, self.m = group, m
+        self.v = 0.0
+        self.slowdown = 1.0
+        self.ends: list[tuple[float, int, Cost, Any]] = []
+
+
+class Cost:
+    """What one step asks for: class, loads (1/UNIT), seconds of work alone, jitter. Made once per step and circuit."""
+
+    __slots__ = ("cls", "cores", "demand", "device", "jitter", "load", "name", "seconds")
+
+    def __init__(self, name: str, cls: SlowdownClass, seconds: float, demand: float, cores: float, load: float,
+                 device: int | None, jitter: tuple[int, float, float] | None) -> None:  # fmt: skip
+        self.name, self.cls, self.seconds, self.device, self.jitter = name, cls, seconds, device, jitter
+        self.demand, self.cores, self.load = round(demand * UNIT), round(cores * UNIT), round(load * UNIT)
+
+
+class Ramp:
+    """Pages of one buffer that become resident while work of one class progresses: `v·a - b` bytes in all."""
+
+    __slots__ = ("a", "b", "buffer", "cls", "n")
+
+    def __init__(self, buffer: str, cls: SlowdownClass) -> None:
+        self.buffer, self.cls = buffer, cls
+        self.n, self.a, self.b = 0, 0.0, 0.0
+
+    def start(self, nbytes: int, work_s: float) -> None:
+        slope = nbytes / work_s
+        self.n += 1
+        self.a += slope
+        self.b += slope * self.cls.v
+
+    def stop(self, nbytes: int, work_s: float, started_v: float) -> None:
+        self.n -= 1
+        if self.n:
+            slope = nbytes / work_s
+            self.a -= slope
+            self.b -= slope * started_v
+        else:
+            self.a = self.b = 0.0
+
+    def touched(self) -> float:
+        return self.cls.v * self.a - self.b
+
+
+class SharedRates:
+    """All work in progress. `ended(cost, owner)` is called when a piece is done; then `settled()` once an instant."""
+
+    def __init__(self, env: Environment, exponent: float, cores: Group, ended: Callable[[Cost, Any], None],
+                 settled: Callable[[], None]) -> None:  # fmt: skip
+        self.env, self.q, self.cores = env, exponent, cores
+        self._ended, self._settled = ended, settled
+        self._active: list[SlowdownClass] = []
+        self._next: SlowdownClass | None = None
+        self._timer: Event | None = None
+        self._changed = False
+        self.started = 0
+        self.now = 0.0
+        self.demand = 0
+        self.slowdown = 1.0
+        self.slowdown_time = self.cores_time = 0.0
+        """Integrals over time of S and of the cores asked for, for the report of what binds."""
+
+    def advance(self, now: float) -> None:
+        """Move every clock to `now`; loads have not changed since the last call."""
+        dt = now - self.now
+        if dt > 0.0:
+            self.now = now
+            for cls in self._active:
+                cls.v += dt / cls.slowdown
+            self.slowdown_time += dt * self.slowdown
+            self.cores_time += dt * self.cores.load
+
+    def start(self, cost: Cost, work_s: float, owner: Any) -> None:
+        """Begin a piece of work; the clocks stand at the present."""
+        cls = cost.cls
+        if not cls.ends:
+            self._active.append(cls)
+        self.started += 1
+        heappush(cls.ends, (cls.v + work_s, self.started, cost, owner))
+        self.demand += cost.demand
+        self.cores.load += cost.cores
+        if cost.load:
+            cls.group.load += cost.load
+            cls.group.area -= cost.load * self.now
+        self._changed = True
+
+    def settle(self) -> None:
+        """New speeds and the next timer, after all that happens at this instant has happened."""
+        if not self._changed:
+            return
+        self._changed = False
+        q = self.q
+        s = self.slowdown = (1.0 + (self.demand / UNIT) ** q) ** (1.0 / q)
+        soonest, due = 1e300, None
+        for cls in self._active:
+            group = cls.group
+            slow = 1.0 - cls.m + cls.m * s
+            if group.load > group.capacity:
+                slow *= group.slowdown()
+            cls.slowdown = slow
+            left = (cls.ends[0][0] - cls.v) * slow
+            if left < soonest:
+                soonest, due = left, cls
+        self._next = due
+        if due is None:
+            self._timer = None
+            return
+        env = self.env
+        timer = self._timer = Event(env)
+        timer._ok, timer._value = True, None
+        timer.callbacks = [self._fire]
+        env.schedule(timer, NORMAL, soonest if soonest > 0.0 else 0.0)
+
+    def _fire(self, timer: Event) -> None:
+        if timer is not self._timer:
+            return  # the loads changed after it was set: a newer timer is under way
+        self.advance(self.env.now)
+        cls = self._next
+        ends = cls.ends
+        done = [heappop(ends)]
+        v = cls.v = done[0][0]  # exactly its end, whatever rounding the clock has
+        while ends and ends[0][0] <= v:
+            done.append(heappop(ends))
+        if not ends:
+            self._active.remove(cls)
+        for _, _, cost, owner in done:
+            self._end(cost, owner)
+        self._settled()
+
+    def _end(self, cost: Cost, owner: Any) -> None:
+        self.demand -= cost.demand
+        self.cores.load -= cost.cores
+        if cost.load:
+            cost.cls.group.load -= cost.load
+            cost.cls.group.area += cost.load * self.now
+        self._changed = True
+        self._ended(cost, owner)

@@ -1,0 +1,132 @@
+"""`simulate`: one scenario, one run, one result."""
+
+from __future__ import annotations
+
+import math
+
+from cuzk.model.scenario import Scenario
+from cuzk.pipeline.arbiter import OutOfMemory
+from cuzk.pipeline.plan import Plan, compile
+from cuzk.sim.bottleneck import bottleneck, shares
+from cuzk.sim.engine import Durations, Engine
+from cuzk.sim.result import Oom, Peak, SimResult
+
+
+def simulate(scenario: Scenario, *, seed: int | None = None, trace: bool = False) -> SimResult:
+    """Run `scenario` once in simulated time. `trace`: keep every event in `result.events`.
+
+    Raises InputError: no calibration, a step without a cost, a pipeline that deadlocks.
+    """
+    return run_plan(compile(scenario), seed=seed, trace=trace)
+
+
+def run_plan(plan: Plan, *, seed: int | None = None, trace: bool = False, shuffle: int | None = None,
+             durations: Durations | None = None) -> SimResult:  # fmt: skip
+    """As `simulate`, for a compiled scenario. `shuffle`: seed of another legal order; `durations`: measured step times."""
+    seed = plan.scenario.seed if seed is None else seed
+    engine = Engine(plan, seed, trace=trace, shuffle=shuffle, durations=durations)
+    engine.run()
+    return _result(engine)
+
+
+def _result(engine: Engine) -> SimResult:
+    plan, done = engine.plan, engine.completion_s
+    whole = [proof for proof in engine.proofs if proof.completed_s is not None]
+    all_out = len(whole) == plan.scenario.workload.proofs
+    oom = _oom(engine.oom)
+    used = shares(engine)
+    workers = sum(
+        plan.worker_count(name) * (plan.gpus if worker.per == "gpu" else 1)
+        for name, worker in plan.pipeline.workers.items() if worker.start == "pool"
+    )  # fmt: skip
+    result = SimResult(
+        scenario=plan.scenario,
+        seed=engine.seed,
+        verdict="oom" if oom else "fits",
+        oom=oom,
+        s_per_proof=done[-1] / len(whole) if all_out else None,
+        steady_s_per_proof=_steady(done, workers, len(whole)) if all_out else None,
+        prove_s=sum(proof.gpu_call_s for proof in whole) / len(whole) if all_out else None,
+        peaks=_peaks(engine),
+        bottleneck=bottleneck(engine, oom, used),
+        completions=len(done),
+        deallocations=engine.deallocations,
+        failed_proofs=len(engine.failures),
+        admitted=_admitted(engine),
+        idle_gpus=_idle_gpus(engine, used),
+        makespan_s=done[-1] if done else engine.env.now,
+        proof_s=[proof.completed_s - proof.admitted_s for proof in whole if proof.completed_s is not None],
+        waited_s={name: round(seconds, 6) for name, seconds in sorted(engine.waited.items())},
+        shares=used,
+        pw=plan.policy.pw,
+        calibration=engine.calibration.name,
+        warnings=_warnings(plan),
+        events=engine.events,
+        simulated_events=engine.rates.started,
+    )
+    return result
+
+
+def _steady(done: list[float], workers: int, proofs: int) -> float | None:
+    first, last = workers, len(done) - workers
+    if last <= first or last >= len(done):
+        return None
+    return (done[last] - done[first]) / (last - first) * len(done) / proofs
+
+
+def _oom(found: tuple[float, OutOfMemory] | None) -> Oom | None:
+    if found is None:
+        return None
+    at_s, error = found
+    token = error.token
+    where = {} if token is None or token.proof < 0 else {"proof": token.proof, "partition": token.partition}
+    return Oom(error.pool, error.buffer, at_s, error.request_bytes, error.level_bytes, error.capacity_bytes,
+               error.holders, **where)  # fmt: skip
+
+
+def _peaks(engine: Engine) -> dict[str, Peak]:
+    ledger, peaks = engine.ledger, {}
+    for name, pool in engine.arbiter.pools.items():
+        capacity = engine.plan.pools[name]
+        if name == "ram":
+            levels = (pool.peak_live, ledger.with_slack(pool.peak_reserved), ledger.with_slack(ledger.peak_resident))
+            peaks[name] = Peak(*levels, ledger.peak_resident_at, capacity, ledger.peak_holders)
+        else:
+            holders = sorted(((b, c, n) for b, (c, n) in pool.peak_held.items()), key=lambda row: (-row[2], row[0]))
+            levels = (pool.peak_live, pool.peak_reserved, pool.peak_reserved)
+            peaks[name] = Peak(*levels, pool.peak_reserved_at, capacity, holders)
+    return peaks
+
+
+def _admitted(engine: Engine) -> int:
+    permits = engine.plan.pipeline.permits
+    most = [engine.arbiter._claims[name].most for name in permits if name == "byte_budget"]
+    most = most or [engine.arbiter._claims[name].most for name in permits]
+    return max(most, default=0)
+
+
+def _idle_gpus(engine: Engine, used: dict[str, float]) -> int:
+    """Devices that the work as it flows could do without."""
+    gpus = engine.plan.gpus
+    busy = sum(_device_share(used, gpu) for gpu in range(gpus))
+    return max(0, gpus - math.ceil(busy - 1e-9)) if gpus else 0
+
+
+def _device_share(used: dict[str, float], gpu: int) -> float:
+    return max((share for name, share in used.items() if name.endswith(f":{gpu}")), default=0.0)
+
+
+def _warnings(plan: Plan) -> list[str]:
+    scenario, policy = plan.scenario, plan.policy
+    calibration = scenario.calibration
+    if calibration is None:
+        return []
+    names = {k: v for k, v in plan.names(scenario.circuit).items() if isinstance(v, (int, float))}
+    warnings = [f"outside the calibrated range: {what}" for what in calibration.outside(names)]
+    phase = scenario.pipeline if isinstance(scenario.pipeline, str) else plan.pipeline.name
+    if calibration.phases and phase not in calibration.phases:
+        warnings.append(f"'{calibration.name}' was made for {', '.join(calibration.phases)}, not for {phase}")
+    if calibration.machine != scenario.machine.name:
+        warnings.append(f"'{calibration.name}' was measured on {calibration.machine}, not on {scenario.machine.name}")
+    del policy
+    return warnings
