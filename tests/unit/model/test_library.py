@@ -2,15 +2,18 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
 from ruamel.yaml import YAML
 
-from cuzk.model import Calibration, Circuit, Machine, load_part
+from cuzk.model import Calibration, Circuit, Machine, Policy, Scenario, load_part
 from cuzk.model.files import library
 from cuzk.model.schema import scenario_schema
 from cuzk.model.units import GIB
+from cuzk.pipeline.plan import compile as compile_scenario
+from cuzk.pipeline.presets import PHASES
 
 ROOT = Path(__file__).parents[3]
 LIBRARY = library()
@@ -60,3 +63,39 @@ def test_the_schema_accepts_the_library_and_refuses_a_typo() -> None:
             assert [error.message for error in validator.iter_errors(data)] == [], name
     for wrong in ({"polcy": {}}, {"policy": {"pww": 1}}, {"policy": {"pw": 0}}, {"machine": {"ram": 16}}, {"seed": -1}):
         assert not validator.is_valid(wrong), wrong
+
+
+def _laws(steps: list[dict[str, Any]]) -> set[str]:
+    """The laws that the data of a worker's steps name."""
+    names: set[str] = set()
+    for step in steps:
+        if "run" in step:
+            names.add(step.get("cost") or step["run"])
+        if "copy" in step:
+            names.add(step.get("cost") or "upload")
+        names |= _laws(step.get("then", [])) | _laws(step.get("else", []))
+    return names
+
+
+@pytest.mark.parametrize("phase", list(PHASES))
+@pytest.mark.parametrize(
+    "change", [{}, {"matvec": "gpu"}, {"b_g2_msm": "gpu"}, {"prestage": "before-mutex"}, {"quotient": "c-free"}]
+)
+def test_the_documents_have_a_cost_for_every_step(phase: str, change: dict[str, Any]) -> None:
+    scenario = Scenario(
+        machine=load_part(LIBRARY / "machines/zen4-96c-755g-5070ti.yaml", "machine", Machine),
+        circuit=load_part(LIBRARY / "circuits/porep-32g.yaml", "circuit", Circuit),
+        calibration=load_part(LIBRARY / "calibrations/reference-documents.yaml", "calibration", Calibration),
+        pipeline=phase,
+        policy=Policy.model_validate(change),
+    )
+    plan = compile_scenario(scenario)
+    names = plan.names(scenario.circuit)
+    data = plan.pipeline.model_dump(mode="json", by_alias=True, exclude_none=True)
+    assert scenario.calibration is not None
+    laws = set[str]().union(*(_laws(worker["steps"]) for worker in data["workers"].values()))
+    assert {"ntt_h", "batch_add", "tail_msm", "prep_msm", "epilogue"} <= laws
+    for name in laws:
+        law = scenario.calibration.law(name)
+        assert law.seconds.evaluate(names) > 0 or law.link is not None
+        assert law.cores.evaluate(names) >= 0 and 0 <= law.dram_demand.evaluate(names) <= 1
