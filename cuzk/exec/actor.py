@@ -266,7 +266,7 @@ class Actor(Claimant):
                         touches=tuple(name for name in touched if name in set_.token.untouched),
                         touching=engine.books.touching)  # fmt: skip
         moved = sum(engine.books.size(source, set_.circuit, set_.token.gpu) for source in step.source)
-        return Work(f"copy {step.copy_}", step.law, set_, set_.circuit, set_.token.gpu, step.on, True, moved,
+        return Work(step.law, step.law, set_, set_.circuit, set_.token.gpu, step.on, True, moved,
                     step.source, step.direction)  # fmt: skip
 
     def _run(self, on: str, work: Work) -> None:

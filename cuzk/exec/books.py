@@ -53,9 +53,10 @@ class Books:
     def request(self, buffer: str, set_: Set) -> Allocation:
         spec = self.plan.pipeline.buffers[buffer]
         gpu = set_.token.gpu
+        pool = spec.pool.replace("$gpu", str(gpu))
         return Allocation(
-            buffer, spec.pool.replace("$gpu", str(gpu)), self.size(buffer, set_.circuit, gpu), set_.circuit, gpu,
-            spec.allocator == "cached", deferred=spec.touched_by is not None, set=set_,
+            buffer, pool, self.size(buffer, set_.circuit, gpu), set_.circuit, gpu,
+            spec.allocator == "cached", deferred=spec.touched_by is not None and pool == "ram", set=set_,
         )  # fmt: skip
 
     def book(self, token: Token, request: Allocation, worker: str) -> None:

@@ -120,7 +120,7 @@ class Device(Protocol):
         """Give back what `allocate` returned."""
 
     def trim(self, pool: str) -> None:
-        """Give back what the pool's allocator has cached."""
+        """Give back what the pool's allocator has cached. Of a device's pool: waits for all that the device has to do."""
 
     def begin(self, set: Set) -> None:
         """A set starts: make what the bodies of this device keep for it, in `set.state`."""
@@ -147,28 +147,58 @@ class HostEvent:
         self.flag.wait()
 
 
+class Fence:
+    """Work that a device has been given and has not done yet, whoever queued it."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._next = 0
+        self._open: set[int] = set()
+
+    def begin(self) -> int:
+        with self._changed:
+            self._next += 1
+            self._open.add(self._next)
+            return self._next
+
+    def end(self, ticket: int) -> None:
+        with self._changed:
+            self._open.discard(ticket)
+            self._changed.notify_all()
+
+    def wait(self) -> None:
+        """Until all that was begun before this call has ended."""
+        with self._changed:
+            last = self._next
+            self._changed.wait_for(lambda: not self._open or min(self._open) > last)
+
+
 class HostStream:
     """A stream whose work a thread does, in order: what the null and the cpu device use."""
 
-    def __init__(self, perform: Callable[[Work], None], name: str) -> None:
-        self._perform = perform
+    def __init__(self, perform: Callable[[Work], None], name: str, fence: Fence) -> None:
+        self._perform, self._fence = perform, fence
         self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._loop, name=name, daemon=True)
         self._thread.start()
 
     def submit(self, work: Work, begin: Callable[[], None], end: Callable[[BaseException | None], None],
                skipped: Callable[[], None]) -> None:  # fmt: skip
+        ticket = self._fence.begin()
+
         def job() -> None:
             if work.cancelled():  # nothing has begun
+                self._fence.end(ticket)
                 skipped()
                 return
             begin()
+            error: BaseException | None = None
             try:
                 self._perform(work)
-            except BaseException as error:  # whatever a body raises is the interpreter's to judge
-                end(error)
-            else:
-                end(None)
+            except BaseException as raised:  # whatever a body raises is the interpreter's to judge
+                error = raised
+            self._fence.end(ticket)
+            end(error)
 
         self._queue.put(job)
 

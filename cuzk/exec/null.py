@@ -19,13 +19,14 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Literal
 
-from cuzk.exec.device import Allocation, HostStream, Stream, Work, timed_steps
+from cuzk.exec.device import Allocation, Fence, HostStream, Stream, Work, timed_steps
 from cuzk.exec.memory import CHUNK, HostBuffer, process_anonymous_bytes
 from cuzk.exec.rates import Resource, SharedTime
 from cuzk.exec.sets import Set
 from cuzk.model.calibration import Calibration, Contention, CostLaw
 from cuzk.model.circuit import Circuit
 from cuzk.pipeline.plan import Plan
+from cuzk.pipeline.steps import HOST
 
 Burn = Literal["emulate", "spin"]
 _SPIN_BLOCK = bytes(1 << 19)
@@ -56,6 +57,7 @@ class NullDevice:
         cores = machine.cores * (1 + contention.smt_yield * (machine.smt - 1))
         self._cores = Resource(cores, contention.cores_exponent)
         self._gpus = [Resource(1.0, contention.gpu_exponent) for _ in machine.gpus] or [Resource(1.0)]
+        self._fences = [Fence() for _ in self._gpus]
         self._links = {(gpu, way): Resource(1.0) for gpu in range(len(self._gpus)) for way in ("h2d", "d2h")}
         if self._calibration:
             for step in timed_steps(plan.pipeline):
@@ -76,7 +78,7 @@ class NullDevice:
         pass
 
     def open_stream(self, gpu: int, name: str) -> Stream:
-        return HostStream(self.perform, name)
+        return HostStream(self.perform, name, self._fences[gpu])
 
     # -- memory ------------------------------------------------------------------------------------------
 
@@ -105,6 +107,8 @@ class NullDevice:
         self._close(pool, buffer)
 
     def trim(self, pool: str) -> None:
+        if pool.startswith("vram:"):
+            self._fences[int(pool.partition(":")[2])].wait()
         with self._mutex:
             buffers = self._cache.pop(pool, [])
         for buffer in buffers:
@@ -143,6 +147,16 @@ class NullDevice:
             return
         law, seconds, cores, demand = self._law(work.cost, work.circuit, work.gpu)
         seconds *= self._jitter(law, work)
+        if work.on == HOST and (law.gpu > 0 or work.is_copy):  # launched on the device, and waited for
+            ticket = self._fences[work.gpu].begin()
+            try:
+                self._pass_time(work, law, seconds, cores, demand)
+            finally:
+                self._fences[work.gpu].end(ticket)
+        else:
+            self._pass_time(work, law, seconds, cores, demand)
+
+    def _pass_time(self, work: Work, law: CostLaw, seconds: float, cores: float, demand: float) -> None:
         if law.link is not None or work.is_copy:
             self._copy(work, law, seconds)
         elif self.burn == "spin" and law.gpu == 0:

@@ -1,0 +1,70 @@
+"""Steps as spans: every begin with its end, in seconds."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cuzk.trace.event import Event
+
+_CLOSES = {"end": "begin", "grant": "wait"}
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One step on one lane (`kind` = "run"), or one wait for a claim (`kind` = "wait")."""
+
+    name: str
+    kind: str
+    worker: str
+    stream: str | None
+    proof: int | None
+    partition: int | None
+    start: float
+    end: float
+    bytes: int | None = None
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.start
+
+
+def spans(events: Iterable[Event], waits: bool = False) -> list[Span]:
+    """In order of their ends. What never ended is left out."""
+    opened: dict[tuple[object, ...], Event] = {}
+    out: list[Span] = []
+    for event in events:
+        kind = event.kind
+        if kind not in ("begin", "end") and not (waits and kind in ("wait", "grant")):
+            continue
+        key = (_CLOSES.get(kind, kind), event.worker, event.stream, event.name, event.proof, event.partition)
+        if kind in ("begin", "wait"):
+            opened[key] = event
+        elif (begin := opened.pop(key, None)) is not None:
+            out.append(Span(event.name, "run" if kind == "end" else "wait", event.worker, event.stream, event.proof,
+                            event.partition, begin.t, event.t, event.bytes))  # fmt: skip
+    return out
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """How long a step took, over all its runs."""
+
+    n: int
+    median_s: float
+    mean_s: float
+    p95_s: float
+
+
+def step_times(events: Iterable[Event]) -> dict[str, StepTimes]:
+    """By step, in order of first end."""
+    taken: dict[str, list[float]] = {}
+    for span in spans(events):
+        taken.setdefault(span.name, []).append(span.seconds)
+    return {name: _times(sorted(values)) for name, values in taken.items()}
+
+
+def _times(ordered: list[float]) -> StepTimes:
+    last = ordered[min(len(ordered) - 1, round(0.95 * (len(ordered) - 1)))]
+    return StepTimes(len(ordered), statistics.median(ordered), statistics.fmean(ordered), last)
