@@ -128,13 +128,18 @@ def _from_zkey(path: Path) -> ProvingKey:
 
 
 def _from_params(path: Path, r1cs: Path | None) -> ProvingKey:
+    if r1cs is None:
+        raise InputError(f"{path}: a .params file holds no matrices; give the circuit with --r1cs")
+    return params_key(path, read_r1cs_system(r1cs).merged().with_input_rows(), str(r1cs))
+
+
+def params_key(path: Path, system: ConstraintSystem, circuit: str) -> ProvingKey:
+    """A .params file with the system of its circuit (input rows, no repeated wires in a row). `circuit` names it in
+    errors."""
     from cuzk.groth16 import points
     from cuzk.groth16.formats.params import ParamsFile
 
     file = ParamsFile(path)
-    if r1cs is None:
-        raise InputError(f"{path}: a .params file holds no matrices; give the circuit with --r1cs")
-    system = read_r1cs_system(r1cs).merged().with_input_rows()
     inputs = system.n_public + 1
     a_wires, b_wires = densities(system)
     expected = {
@@ -146,7 +151,7 @@ def _from_params(path: Path, r1cs: Path | None) -> ProvingKey:
     }
     for what, (found, wanted) in expected.items():
         if found != wanted:
-            raise InputError(f"{path}: not the parameters of {r1cs}: {found} {what}, the circuit has {wanted}")
+            raise InputError(f"{path}: not the parameters of {circuit}: {found} {what}, the circuit has {wanted}")
     vk = file.verifying_key()
     names = ("alpha_g1", "beta_g1", "beta_g2", "gamma_g2", "delta_g1", "delta_g2")
     fixed = {name: points.to_mont(getattr(vk, name)) for name in names}
