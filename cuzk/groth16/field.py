@@ -52,12 +52,15 @@ def fr_ints(array: np.ndarray) -> list[int]:
 
 def first_not_below(values: np.ndarray, modulus: int) -> int:
     """Index of the first row of `(n, limbs)` that is not below `modulus`, or -1."""
-    limbs = values.shape[1]
-    bound = [(modulus >> (64 * i)) & 0xFFFFFFFFFFFFFFFF for i in range(limbs)]
+    bound = [np.uint64((modulus >> (64 * i)) & 0xFFFFFFFFFFFFFFFF) for i in range(values.shape[1])]
     # Almost every row is decided by its top limb.
-    doubtful = np.flatnonzero(values[:, -1] >= np.uint64(bound[-1]))
-    for i in doubtful:
-        row = values[i]
-        if sum(int(row[k]) << (64 * k) for k in range(limbs)) >= modulus:
-            return int(i)
-    return -1
+    doubtful = np.flatnonzero(values[:, -1] >= bound[-1])
+    if not len(doubtful):
+        return -1
+    below = np.zeros(len(doubtful), dtype=bool)
+    equal = np.ones(len(doubtful), dtype=bool)
+    for limb in range(values.shape[1] - 1, -1, -1):
+        column = values[doubtful, limb]
+        below |= equal & (column < bound[limb])
+        equal &= column == bound[limb]
+    return -1 if bool(below.all()) else int(doubtful[int(np.argmin(below))])

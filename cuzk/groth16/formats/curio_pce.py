@@ -36,6 +36,8 @@ class CurioPceFile:
         (self.n_nonzeros,) = struct.unpack_from("<Q", self.data, 24)
         if version != 2:
             raise FormatError(path, f"version {version} is not supported (expected 2)", offset=4)
+        if self.n_wires > len(self.data):
+            raise FormatError(path, f"claims {self.n_wires} wires, more than the file has bytes", offset=8)
         if not self.n_inputs:
             raise FormatError(path, "has no inputs, not even the constant one", offset=8)
         self._views: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}

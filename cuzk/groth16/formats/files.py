@@ -35,7 +35,7 @@ def map_file(path: Path) -> np.ndarray:
         raise InputError(f"{fspath(path)}: {error.strerror or error}") from error
 
 
-def read_small(path: Path, limit_bytes: int = 1 << 28) -> bytes:
+def read_small(path: Path, limit_bytes: int = 1 << 26) -> bytes:
     """The content of a file that is held in memory whole (JSON, verifying keys, proofs)."""
     data = map_file(path)
     if len(data) > limit_bytes:

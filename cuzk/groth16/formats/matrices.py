@@ -45,6 +45,8 @@ def read_system(mapped: MappedFile) -> ConstraintSystem:
     n_public = mapped.integer("n_public", 0, 2**32 - 2)
     n_wires = mapped.integer("n_wires", n_public + 1, 2**32)
     n_constraints = mapped.integer("n_constraints", 0, 2**32)
+    if n_wires > len(mapped.data):
+        raise FormatError(mapped.path, f"the header claims {n_wires} wires, more than the file has bytes", offset=16)
     table = mapped.array("coef_table", "u8", (-1, 4))
     bad = first_not_below(table, FR_MODULUS)
     if bad >= 0:

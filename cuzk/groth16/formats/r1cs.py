@@ -66,9 +66,12 @@ class R1csFile:
         if 3 in self.container:
             labels = self.container.section(3)
             if labels.size != 8 * header.n_wires:
-                raise self.container.error(
-                    labels, f"has {labels.size} bytes, expected 8 for each of {header.n_wires} wires"
-                )
+                message = f"has {labels.size} bytes, expected 8 for each of {header.n_wires} wires"
+                raise self.container.error(labels, message)
+        elif header.n_wires > len(self.container.data):
+            # Without labels nothing else bounds what a reader would allocate a wire.
+            message = f"claims {header.n_wires} wires, more than the file has bytes"
+            raise self.container.error(head, message, at)
 
     def constraints(self) -> ConstraintSystem:
         """The matrices. Raises FormatError at the first combination or term that is wrong."""
