@@ -6,6 +6,7 @@ buffers of the reference system as described in docs/pipeline.md.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from cuzk.model.policy import Policy
@@ -132,7 +133,9 @@ def _gpu_worker(name: str, policy: Policy, vectors: list[str]) -> Steps:
         lock.append({"release": "synthesis"})
     stage = _prestage(policy, vectors)
     if two_locks:
-        before = [{"acquire": "memory_mutex"}, *stage, {"release": "memory_mutex"}, *lock]
+        # without room ahead of its turn, a worker allocates under the compute lock, as without pre-staging
+        change: Steps = [{"release": "memory_mutex"}, *lock]
+        before = [{"acquire": "memory_mutex"}, *_prestage(policy, vectors, after_fast=change, before_slow=change)]
     elif policy.prestage == "before-mutex":
         before = [*stage, *lock]
     else:
@@ -154,18 +157,21 @@ def _gpu_worker(name: str, policy: Policy, vectors: list[str]) -> Steps:
     return [*take, *pin, *prep, *before, *kernels, *after_unlock, *finish]
 
 
-def _prestage(policy: Policy, vectors: list[str]) -> Steps:
+def _prestage(
+    policy: Policy, vectors: list[str], after_fast: Sequence[dict[str, Any]] = (), before_slow: Sequence[dict[str, Any]] = ()
+) -> Steps:
     """Device buffers and uploads. The slow arm allocates the same buffers and uploads pageable memory, blocking."""
     parts = [("d_a", ["a"], "a_uploaded"), ("d_bc", vectors[1:], "bc_uploaded")]
     if policy.matvec == "gpu":
         parts = [("d_a", ["aux"], "a_uploaded")]
-    slow: Steps = [{"alloc": ["d_a", "d_bc"]}]
+    slow: Steps = [*before_slow, {"alloc": ["d_a", "d_bc"]}]
     slow += [{"copy": device, "from": hosts, "cost": "upload_pageable"} for device, hosts, _ in parts]
     if policy.prestage == "off":
         return slow
     fast: Steps = [{"run": "prestage_setup"}]
     for device, hosts, event in parts:
         fast += [{"copy": device, "from": hosts, "on": "copy"}, {"record": event, "on": "copy"}]
+    fast += after_fast
     guard = f"{policy.prestage_guard or 0}B"
     return [
         {"trim": "vram:$gpu"},
@@ -187,13 +193,15 @@ def _kernels(policy: Policy, free_d_bc: Steps) -> Steps:
         {"alloc": ["buckets", "msm_h_temps"]},
         msm_h, {"record": "msm_h_done", "on": "compute"}, {"wait": "msm_h_done"},
         {"free": ["msm_h_temps"]},
+        # allocations and synchronisation: beside prep_msm, so a lone worker waits for the longer of the two
+        {"run": "gpu_overhead"},
         {"join": "prep"},
         {"alloc": ["batch_add_temps"]}, {"run": "batch_add"}, {"free": ["batch_add_temps"]},
         {"alloc": ["tail_temps"]}, {"run": "tail_msm"}, {"free": ["tail_temps"]},
     ]  # fmt: skip
     if policy.b_g2_msm == "gpu":
         steps += [{"alloc": ["b_g2_temps"]}, {"run": "b_g2_msm", "cost": "b_g2_msm_gpu"}, {"free": ["b_g2_temps"]}]
-    steps += [{"run": "gpu_overhead"}, {"free": ["buckets", "d_a"]}]
+    steps += [{"free": ["buckets", "d_a"]}]
     if policy.free_d_bc == "before-unlock":
         steps += free_d_bc
     return steps
