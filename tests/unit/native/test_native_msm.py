@@ -1,0 +1,106 @@
+"""MSM: any scalars, any points of the curve, any meeting of points in a bucket."""
+
+import native_reference as ref
+import numpy as np
+import py_arkworks_bls12381 as ark
+import pytest
+from native_reference import R
+
+
+def known(group, logs):
+    """Points with the given logarithms."""
+    return group.fixed_base(ref.ints_to_array([v % R for v in logs]).reshape(-1, 4))
+
+
+def expected(group, logs, scalars):
+    return group.fixed_base(ref.ints_to_array([sum(a * b for a, b in zip(logs, scalars, strict=True)) % R]))
+
+
+def check(group, logs, scalars, **kwargs):
+    got = group.msm(known(group, logs), ref.ints_to_array(scalars).reshape(-1, 4), **kwargs)
+    assert np.array_equal(got, expected(group, logs, scalars))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 7, 8, 31, 32, 33, 100, 1000, 1023, 1024, 1025, 3000])
+@pytest.mark.parametrize("threads", [1, 2, 9])
+def test_random(n, threads, group):
+    r = ref.rng(n)
+    check(group, [r.randrange(R) for _ in range(n)], [r.randrange(R) for _ in range(n)], threads=threads)
+
+
+CASES = {
+    "all zero": lambda r, n: [0] * n,
+    "all one": lambda r, n: [1] * n,
+    "all two": lambda r, n: [2] * n,
+    "all r-1": lambda r, n: [R - 1] * n,
+    "all r": lambda r, n: [R] * n,
+    "all 2^256-1": lambda r, n: [2**256 - 1] * n,
+    "all 2^255": lambda r, n: [1 << 255] * n,
+    "one full scalar": lambda r, n: [0] * (n - 1) + [R - 1],
+    "short": lambda r, n: [r.randrange(300) for _ in range(n)],
+    "bits": lambda r, n: [r.randrange(2) for _ in range(n)],
+    "64 bits": lambda r, n: [r.randrange(1 << 64) for _ in range(n)],
+    "around window borders": lambda r, n: [(1 << r.randrange(255)) - r.randrange(2) for _ in range(n)],
+    "half of a window": lambda r, n: [sum(1 << (8 * k + 7) for k in range(31)) for _ in range(n)],
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("points", ["distinct", "equal", "opposite pairs", "infinite", "few"])
+def test_special_scalars_and_points(case, points, group):
+    n, r = 700, ref.rng(3)
+    logs = {
+        "distinct": list(range(1, n + 1)),
+        "equal": [5] * n,
+        "opposite pairs": [x for i in range(n // 2) for x in (i + 1, -i - 1)],
+        "infinite": [0 if i % 3 else i for i in range(n)],
+        "few": [r.choice([1, 2, R - 1, R - 2]) for _ in range(n)],
+    }[points]
+    check(group, logs, CASES[case](r, n))
+
+
+def test_points_off_the_subgroup(group):
+    """Equal, opposite and generic points of the whole curve, against plain integers."""
+    f, r = group.field, ref.rng(4)
+    some = ref.curve_points_off_subgroup(f, 4, 9)
+    points = [r.choice([*some, *(ref.neg(f, p) for p in some), None]) for _ in range(60)]
+    scalars = [r.choice([0, 1, 2, R - 1, r.randrange(2**256)]) for _ in range(60)]
+    got = group.msm(group.array(points), ref.ints_to_array(scalars))
+    assert group.points(got) == [ref.msm(f, points, scalars)]
+
+
+def test_against_arkworks(group):
+    r, n = ref.rng(10), 200
+    logs, scalars = [r.randrange(R) for _ in range(n)], [r.randrange(R) for _ in range(n)]
+    cls = ark.G1Point if group.name == "g1" else ark.G2Point
+    le = [ark.Scalar.from_le_bytes(v.to_bytes(32, "little")) for v in logs]
+    want = cls.multiexp_unchecked([cls() * v for v in le], [ark.Scalar.from_le_bytes(v.to_bytes(32, "little")) for v in scalars])
+    got = group.points(group.msm(known(group, logs), ref.ints_to_array(scalars)))[0]
+    assert b"".join(c.to_bytes(48, "little") for c in ref.coordinates(group.field, got)) == bytes(want.to_xy_bytes_le())
+
+
+@pytest.mark.parametrize("threads", [1, 2, 40])
+def test_several_blocks_and_streams(threads, group):
+    """Enough points for several blocks, chunks and parts; a tenth of them infinite, a tenth of the scalars zero."""
+    n = 70_000 if group.name == "g1" else 20_000
+    r = np.random.default_rng(2)
+    few = known(group, range(1000))
+    index = r.integers(0, 1000, n)
+    scalars = r.integers(0, 2**63, (n, 4), dtype=np.uint64)
+    scalars[r.random(n) < 0.1] = 0
+    index[r.random(n) < 0.1] = 0
+    totals = [0] * 4
+    for k in range(4):  # sum index * limb by halves, exactly
+        low, high = scalars[:, k] & 0xFFFFFFFF, scalars[:, k] >> 32
+        totals[k] = int((low * index.astype(np.uint64)).sum()) + (int((high * index.astype(np.uint64)).sum()) << 32)
+    want = sum(t << (64 * k) for k, t in enumerate(totals)) % R
+    got = group.msm(few[index], scalars, threads=threads)
+    assert np.array_equal(got, group.fixed_base(ref.ints_to_array([want])))
+
+
+def test_everything_in_one_bucket(group):
+    """A single bucket gets all of several blocks; with equal points every addition of the first level is a doubling."""
+    n = 40_000 if group.name == "g1" else 10_000
+    point = known(group, [3])
+    got = group.msm(np.repeat(point, n, axis=0), ref.ints_to_array([1]).repeat(n, axis=0), threads=2)
+    assert np.array_equal(got, known(group, [3 * n]))
