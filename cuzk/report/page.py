@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cuzk.report.files import write_text
-from cuzk.report.lanes import Bar, PoolCurves, bars, pool_curves
+from cuzk.report.holders import GIB, holders_over_time, ooms
+from cuzk.trace.curves import Curve, PoolCurves, pool_curves
 from cuzk.trace.event import Event
+from cuzk.trace.spans import Span, spans
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -64,7 +66,8 @@ def _peaks_table(sides: Sequence[Side]) -> str:
         cells = ""
         for _, by_pool in curves:
             found = by_pool.get(pool)
-            cells += f"<td>{_gib(found.live.peak if found else 0)}</td><td>{_gib(found.resident.peak if found else 0)}</td>"
+            peaks = found.peaks if found else {}
+            cells += "".join(f"<td>{_gib(peaks.get(level, 0) / GIB)}</td>" for level in ("live", "resident"))
         rows += f"<tr><td>{html.escape(pool)}</td>{cells}</tr>"
     return f"<table><thead><tr><th>peak of</th>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
@@ -75,7 +78,7 @@ def _gib(value: float) -> str:
 
 def _used_pools(sides: Sequence[dict[str, PoolCurves]]) -> list[str]:
     names = {name: None for pools in sides for name in pools}
-    return sorted(n for n in names if any(p[n].live.peak or p[n].resident.peak for p in sides if n in p))
+    return sorted(n for n in names if any(max(p[n].peaks.values(), default=0) for p in sides if n in p))
 
 
 def figure_of(sides: Sequence[Side]) -> go.Figure:
@@ -85,8 +88,10 @@ def figure_of(sides: Sequence[Side]) -> go.Figure:
 
     curves = [pool_curves(events) for _, events in sides]
     pools = _used_pools(curves)
-    lanes = [bars(events) for _, events in sides]
-    heights = [260] * len(pools) + [max(160, 16 * min(MAX_LANES, len({b.lane for b in side})) + 60) for side in lanes]
+    hovers = [holders_over_time(events) for _, events in sides]
+    misfits = [ooms(events) for _, events in sides]
+    lanes = [spans(events, waits=True) for _, events in sides]
+    heights = [260] * len(pools) + [max(160, 16 * min(MAX_LANES, len(set(map(_lane, side)))) + 60) for side in lanes]
     titles = [f"{pool}, GiB" for pool in pools] + [f"workers, {label}" for label, _ in sides]
     figure = make_subplots(
         rows=len(heights), cols=1, shared_xaxes=True, subplot_titles=titles, row_heights=heights,
@@ -95,7 +100,8 @@ def figure_of(sides: Sequence[Side]) -> go.Figure:
     for row, pool in enumerate(pools, 1):
         for index, (label, _) in enumerate(sides):
             if pool in curves[index]:
-                _draw_pool(figure, row, label, SIDE_COLOURS[index % 4], curves[index][pool], go, first=row == 1)
+                _draw_pool(figure, row, label, SIDE_COLOURS[index % 4], curves[index][pool], hovers[index].get(pool, {}), go)
+            _draw_misfits(figure, row, misfits[index].get(pool, []))
     seen: set[str] = set()
     for offset, side in enumerate(lanes):
         _draw_lanes(figure, len(pools) + 1 + offset, side, go, seen)
@@ -109,48 +115,59 @@ def figure_of(sides: Sequence[Side]) -> go.Figure:
     return figure
 
 
-def _draw_pool(figure: go.Figure, row: int, label: str, colour: str, pool: PoolCurves, go: Any, first: bool) -> None:
+def _draw_pool(figure: go.Figure, row: int, label: str, colour: str, pool: PoolCurves, hover: dict[float, str], go: Any) -> None:
     end = max([*pool.live.t[-1:], *pool.resident.t[-1:], 0.0])
-    common = {"mode": "lines", "legendgroup": label}
-    if pool.live.t:
+    levels = (("live", pool.live, "solid", "hv"), ("reserved", pool.reserved, "dot", "hv"),
+              ("resident", pool.resident, "dash", "linear"))  # fmt: skip
+    for name, curve, dash, shape in levels:
+        if not curve.t or (name == "reserved" and curve.level == pool.live.level):
+            continue
+        x, y = _steps(curve, end)
+        texts = [hover.get(t, "") for t in x] if name == "live" else None
         figure.add_trace(
-            go.Scattergl(x=[*pool.live.t, end], y=[*pool.live.gib, pool.live.gib[-1]], name=f"{label}: live",
-                         text=[*pool.live.hover, pool.live.hover[-1]], showlegend=first,
-                         hovertemplate="%{x:.2f} s: %{y:.2f} GiB<br>%{text}", line={"shape": "hv", "color": colour, "width": 1.6},
-                         **common), row=row, col=1)  # fmt: skip
-    extra = ((pool.reserved, "reserved", "dot", "hv"), (pool.resident, "resident", "dash", "linear"))
-    for curve, name, dash, shape in extra:
-        if curve.t:
-            figure.add_trace(
-                go.Scattergl(x=curve.t, y=curve.gib, name=f"{label}: {name}", showlegend=first,
-                             hovertemplate="%{x:.2f} s: %{y:.2f} GiB " + name,
-                             line={"shape": shape, "color": colour, "width": 1.2, "dash": dash},
-                             **common), row=row, col=1)  # fmt: skip
-    if pool.capacity_gib and pool.capacity_gib < 4 * max(pool.live.peak, pool.resident.peak, 1e-9):
-        figure.add_hline(y=pool.capacity_gib, line={"color": "#555", "width": 1, "dash": "dash"}, row=row, col=1,
-                         annotation_text=f"limit {pool.capacity_gib:.1f}", annotation_position="top left")  # fmt: skip
-    for t, text in pool.ooms:
-        figure.add_vline(x=t, line={"color": "#b3261e", "width": 1.5}, row=row, col=1, annotation_text=f"out of memory: {text}",
-                         annotation_position="bottom left")  # fmt: skip
+            go.Scattergl(x=x, y=y, text=texts, name=f"{label}: {name}", mode="lines", legendgroup=f"{label} {name}",
+                         showlegend=row == 1, line={"shape": shape, "color": colour, "width": 1.4, "dash": dash},
+                         hovertemplate="%{x:.2f} s: %{y:.2f} GiB " + name + ("<br>%{text}" if texts else "")),
+            row=row, col=1)  # fmt: skip
+    highest = max(pool.peaks.values(), default=0)
+    if pool.capacity and pool.capacity < 4 * highest:
+        figure.add_hline(y=pool.capacity / GIB, line={"color": "#555", "width": 1, "dash": "dash"}, row=row, col=1,
+                         annotation_text=f"limit {pool.capacity / GIB:.1f}", annotation_position="top left")  # fmt: skip
     figure.update_yaxes(rangemode="tozero", row=row, col=1)
 
 
-def _draw_lanes(figure: go.Figure, row: int, side: list[Bar], go: Any, seen: set[str]) -> None:
+def _steps(curve: Curve, end: float) -> tuple[list[float], list[float]]:
+    """The curve in GiB, its last level held until `end`."""
+    levels = [level / GIB for level in curve.level]
+    return [*curve.t, end], [*levels, levels[-1]]
+
+
+def _draw_misfits(figure: go.Figure, row: int, misfits: list[tuple[float, str]]) -> None:
+    for t, text in misfits[:1]:
+        figure.add_vline(x=t, line={"color": "#b3261e", "width": 1.5}, row=row, col=1,
+                         annotation_text=f"out of memory: {text}", annotation_position="bottom left")  # fmt: skip
+
+
+def _lane(span: Span) -> str:
+    return span.worker if span.stream is None else f"{span.worker} · {span.stream}"
+
+
+def _draw_lanes(figure: go.Figure, row: int, side: list[Span], go: Any, seen: set[str]) -> None:
     busy: dict[str, float] = {}
-    for bar in side:
-        busy[bar.lane] = busy.get(bar.lane, 0.0) + (bar.end - bar.start) * (bar.kind == "run")
+    for span in side:
+        busy[_lane(span)] = busy.get(_lane(span), 0.0) + span.seconds * (span.kind == "run")
     shown = sorted(sorted(busy, key=lambda lane: -busy[lane])[:MAX_LANES], key=_lane_order, reverse=True)
-    by_name: dict[str, list[Bar]] = {}
-    for bar in side:
-        if bar.lane in shown:
-            by_name.setdefault("wait" if bar.kind == "wait" else bar.name, []).append(bar)
+    by_name: dict[str, list[Span]] = {}
+    for span in side:
+        if span.seconds > 0 and _lane(span) in shown:
+            by_name.setdefault("wait" if span.kind == "wait" else span.name, []).append(span)
     for name in sorted(by_name, key=lambda n: n != "wait"):  # waits lie below the work
         group = by_name[name]
         figure.add_trace(
-            go.Bar(x=[b.end - b.start for b in group], base=[b.start for b in group], y=[b.lane for b in group],
+            go.Bar(x=[b.seconds for b in group], base=[b.start for b in group], y=[_lane(b) for b in group],
                    orientation="h", name=name, legendgroup=name, showlegend=name not in seen,
                    marker={"color": STEP_COLOURS.get(name, OTHER_COLOUR), "line": {"width": 0}},
-                   customdata=[[b.name, b.start, b.end - b.start, _who(b)] for b in group],
+                   customdata=[[b.name, b.start, b.seconds, _who(b)] for b in group],
                    hovertemplate="%{customdata[0]} %{customdata[3]}<br>"
                                  "from %{customdata[1]:.2f} s for %{customdata[2]:.3f} s<extra></extra>",
                    ), row=row, col=1)  # fmt: skip
@@ -164,5 +181,5 @@ def _lane_order(lane: str) -> list[Any]:
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", lane)]
 
 
-def _who(bar: Bar) -> str:
+def _who(bar: Span) -> str:
     return "" if bar.proof is None else f"(proof {bar.proof}, partition {bar.partition})"

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from cuzk.report.lanes import bars, pool_curves
+from cuzk.report.holders import holders_over_time, ooms
 from cuzk.report.page import write_page
 from cuzk.trace.event import Event
 
@@ -13,7 +13,7 @@ GIB = 1 << 30
 
 def events(scale: float = 1.0) -> list[Event]:
     return [
-        Event(0.0, "alloc", "a", worker="synthesis", pool="ram", bytes=2 * GIB, live=2 * GIB, capacity=8 * GIB, proof=0, partition=0),
+        Event(0.0, "alloc", "a", worker="synthesis", pool="ram", bytes=2 * GIB, live=2 * GIB, capacity=8 * GIB),
         Event(0.0, "begin", "witness", worker="synthesis", proof=0, partition=0),
         Event(2.0 * scale, "end", "witness", worker="synthesis", proof=0, partition=0),
         Event(2.0 * scale, "wait", "gpu_mutex", worker="gpu", proof=0, partition=0),
@@ -26,22 +26,9 @@ def events(scale: float = 1.0) -> list[Event]:
     ]
 
 
-def test_curves_follow_the_events():
-    ram = pool_curves(events())["ram"]
-    assert (ram.live.t, ram.live.gib) == ([0.0, 5.0, 6.0], [2.0, 0.0, 0.0])
-    assert ram.live.hover[0] == "a × 1: 2.00 GiB" and ram.live.hover[1] == ""
-    assert ram.resident.peak == 3.0 and ram.capacity_gib == 8.0
-    assert ram.ooms == [(6.0, "b needs 9.0 GiB")]
-
-
-def test_bars_pair_begin_with_end_and_wait_with_grant():
-    found = [(b.lane, b.name, b.kind, b.start, b.end) for b in bars(events())]
-    assert found == [
-        ("synthesis", "witness", "run", 0.0, 2.0),
-        ("gpu", "gpu_mutex", "wait", 2.0, 3.0),
-        ("gpu · compute", "msm_h", "run", 3.0, 4.0),
-    ]
-    assert all(b.kind == "run" for b in bars(events(), with_waits=False))
+def test_holders_and_misfits_follow_the_events():
+    assert holders_over_time(events()) == {"ram": {0.0: "a × 1: 2.00 GiB", 5.0: ""}}
+    assert ooms(events()) == {"ram": [(6.0, "b needs 9.0 GiB")]}
 
 
 def test_the_page_stands_alone(tmp_path):

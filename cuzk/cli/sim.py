@@ -1,0 +1,101 @@
+"""`cuzk sim SCENARIO`: does it fit, how fast is it, what binds, and what to change.
+
+Exit code 0 when it fits (or is risky), 3 when memory runs out; with --check 0 or 4: whether the file's own claims came out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Any
+
+from cuzk.cli.scenario_args import add_scenario, load
+
+if TYPE_CHECKING:
+    from cuzk.model.scenario import Scenario
+    from cuzk.sim import SimResult
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser("sim", help="predict a scenario", description=__doc__,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    add_scenario(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--seed", type=int, help="seed of the jitter (default: the scenario's)")
+    parser.add_argument("--seeds", type=_count, metavar="N", help="run N seeds: P5, P50, P95 and the probability of an OOM")
+    parser.add_argument("--explore", type=_count, metavar="N", help="run N legal wake orders: the worst peak of them")
+    parser.add_argument("--bench", type=_count, metavar="N", help="time N simulations in this process")
+    parser.add_argument("--check", action="store_true", help="judge the scenario's own checks")
+    parser.add_argument("--no-fix", action="store_true", help="do not look for the smallest change that would fit")
+    parser.add_argument("--trace", metavar="FILE", help="write the events as JSONL")
+    parser.add_argument("--html", metavar="FILE", help="write a page with curves and lanes")
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number above zero, not {text!r}")
+    return int(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    from cuzk.report.verdict import summary
+    from cuzk.sim import simulate
+
+    scenario = load(args)
+    result = simulate(scenario, seed=args.seed, trace=bool(args.trace or args.html))
+    _enrich(args, scenario, result)
+    document = result.to_json()
+    if args.trace:
+        from cuzk.trace.jsonl import write_trace
+
+        write_trace(args.trace, result.trace_header(), result.events or [])
+    if args.html:
+        from cuzk.report.page import write_page
+        from cuzk.report.verdict import verdict_line
+
+        write_page(args.html, [("predicted", result.events or [])], title=f"cuzk sim {scenario.name}",
+                   verdict=verdict_line(document), verdict_class=document["verdict"])  # fmt: skip
+    failed = _judge(args, scenario, result, document)
+    print(json.dumps(document, indent=2, sort_keys=False) if args.json else "\n".join([summary(document), *failed]))
+    if args.check:
+        return 4 if failed else 0
+    return 3 if document["verdict"] == "oom" else 0
+
+
+def _enrich(args: argparse.Namespace, scenario: Scenario, result: SimResult) -> None:
+    """What was asked for beside the plain run, put into the document."""
+    from cuzk import sim
+
+    if args.seeds:
+        sim.uncertainty(scenario, args.seeds).apply_to(result)
+    if args.explore:
+        sim.explore(scenario, args.explore).apply_to(result)
+    if args.bench:
+        result.extra["bench"] = _bench(args, scenario)
+    if not result.fits and not args.no_fix:
+        fix = sim.suggest_fix(scenario, result)
+        result.extra["smallest_change"] = fix.to_json() if fix else None
+
+
+def _bench(args: argparse.Namespace, scenario: Scenario) -> dict[str, float]:
+    import statistics
+    import time
+
+    from cuzk.sim import simulate
+
+    times = []
+    for _ in range(args.bench):
+        start = time.perf_counter()
+        simulate(scenario, seed=args.seed)
+        times.append(time.perf_counter() - start)
+    return {"median_s": statistics.median(times), "min_s": min(times), "max_s": max(times), "n": args.bench}
+
+
+def _judge(args: argparse.Namespace, scenario: Scenario, result: SimResult, document: dict[str, Any]) -> list[str]:
+    if not args.check:
+        return []
+    from cuzk.sim import judge
+
+    claims = judge(scenario, result)
+    document["checks"] = [claim.to_json() for claim in claims]
+    return [f"check failed: {claim}" for claim in claims if not claim.holds]
