@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cuzk.report.files import write_text
 from cuzk.report.holders import GIB, holders_over_time, ooms
+from cuzk.report.lanes import lane_order, lanes_of
 from cuzk.trace.curves import Curve, PoolCurves, pool_curves
 from cuzk.trace.event import Event
 from cuzk.trace.spans import Span, spans
@@ -78,7 +79,8 @@ def _gib(value: float) -> str:
 
 def _used_pools(sides: Sequence[dict[str, PoolCurves]]) -> list[str]:
     names = {name: None for pools in sides for name in pools}
-    return sorted(n for n in names if any(max(p[n].peaks.values(), default=0) for p in sides if n in p))
+    used = (n for n in names if any(max(p[n].peaks.values(), default=0) for p in sides if n in p))
+    return sorted(used, key=lambda name: (name != "ram", name))
 
 
 def figure_of(sides: Sequence[Side]) -> go.Figure:
@@ -87,11 +89,11 @@ def figure_of(sides: Sequence[Side]) -> go.Figure:
     from plotly.subplots import make_subplots
 
     curves = [pool_curves(events) for _, events in sides]
-    pools = _used_pools(curves)
+    pools = [pool for pool in _used_pools(curves) if any(_moves(c[pool]) for c in curves if pool in c)]
     hovers = [holders_over_time(events) for _, events in sides]
     misfits = [ooms(events) for _, events in sides]
-    lanes = [spans(events, waits=True) for _, events in sides]
-    heights = [260] * len(pools) + [max(160, 16 * min(MAX_LANES, len(set(map(_lane, side)))) + 60) for side in lanes]
+    lanes = [lanes_of(spans(events, waits=True), MAX_LANES) for _, events in sides]
+    heights = [260] * len(pools) + [max(160, 16 * len({lane for lane, _ in side}) + 60) for side in lanes]
     titles = [f"{pool}, GiB" for pool in pools] + [f"workers, {label}" for label, _ in sides]
     figure = make_subplots(
         rows=len(heights), cols=1, shared_xaxes=True, subplot_titles=titles, row_heights=heights,
@@ -100,7 +102,8 @@ def figure_of(sides: Sequence[Side]) -> go.Figure:
     for row, pool in enumerate(pools, 1):
         for index, (label, _) in enumerate(sides):
             if pool in curves[index]:
-                _draw_pool(figure, row, label, SIDE_COLOURS[index % 4], curves[index][pool], hovers[index].get(pool, {}), go)
+                colour, hover = SIDE_COLOURS[index % 4], hovers[index].get(pool, {})
+                _draw_pool(figure, row, pool, label, colour, curves[index][pool], hover, go)
             _draw_misfits(figure, row, misfits[index].get(pool, []))
     seen: set[str] = set()
     for offset, side in enumerate(lanes):
@@ -108,6 +111,7 @@ def figure_of(sides: Sequence[Side]) -> go.Figure:
     figure.update_layout(
         height=sum(heights) + 120, barmode="overlay", bargap=0.15, template="plotly_white", hovermode="closest",
         margin={"l": 150, "r": 20, "t": 50, "b": 40}, legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
+        modebar={"orientation": "v"},
     )  # fmt: skip
     figure.update_layout(legend_y=1 + 40 / (sum(heights) + 120))
     figure.update_xaxes(title_text="seconds", row=len(heights), col=1)
@@ -115,19 +119,22 @@ def figure_of(sides: Sequence[Side]) -> go.Figure:
     return figure
 
 
-def _draw_pool(figure: go.Figure, row: int, label: str, colour: str, pool: PoolCurves, hover: dict[float, str], go: Any) -> None:
+def _draw_pool(figure: go.Figure, row: int, name: str, label: str, colour: str, pool: PoolCurves,
+               hover: dict[float, str], go: Any) -> None:  # fmt: skip
+    # host pages become resident while a step touches them; a device buffer is there at once
+    resident_shape = "hv" if name.startswith("vram:") else "linear"
     end = max([*pool.live.t[-1:], *pool.resident.t[-1:], 0.0])
     levels = (("live", pool.live, "solid", "hv"), ("reserved", pool.reserved, "dot", "hv"),
-              ("resident", pool.resident, "dash", "linear"))  # fmt: skip
-    for name, curve, dash, shape in levels:
-        if not curve.t or (name == "reserved" and curve.level == pool.live.level):
+              ("resident", pool.resident, "dash", resident_shape))  # fmt: skip
+    for level, curve, dash, shape in levels:
+        if not curve.t or (level == "reserved" and curve.level == pool.live.level):
             continue
         x, y = _steps(curve, end)
-        texts = [hover.get(t, "") for t in x] if name == "live" else None
+        texts = [hover.get(t, "") for t in x] if level == "live" else None
         figure.add_trace(
-            go.Scattergl(x=x, y=y, text=texts, name=f"{label}: {name}", mode="lines", legendgroup=f"{label} {name}",
+            go.Scattergl(x=x, y=y, text=texts, name=f"{label}: {level}", mode="lines", legendgroup=f"{label} {level}",
                          showlegend=row == 1, line={"shape": shape, "color": colour, "width": 1.4, "dash": dash},
-                         hovertemplate="%{x:.2f} s: %{y:.2f} GiB " + name + ("<br>%{text}" if texts else "")),
+                         hovertemplate="%{x:.2f} s: %{y:.2f} GiB " + level + ("<br>%{text}" if texts else "")),
             row=row, col=1)  # fmt: skip
     highest = max(pool.peaks.values(), default=0)
     if pool.capacity and pool.capacity < 4 * highest:
@@ -148,38 +155,29 @@ def _draw_misfits(figure: go.Figure, row: int, misfits: list[tuple[float, str]])
                          annotation_text=f"out of memory: {text}", annotation_position="bottom left")  # fmt: skip
 
 
-def _lane(span: Span) -> str:
-    return span.worker if span.stream is None else f"{span.worker} · {span.stream}"
-
-
-def _draw_lanes(figure: go.Figure, row: int, side: list[Span], go: Any, seen: set[str]) -> None:
-    busy: dict[str, float] = {}
-    for span in side:
-        busy[_lane(span)] = busy.get(_lane(span), 0.0) + span.seconds * (span.kind == "run")
-    shown = sorted(sorted(busy, key=lambda lane: -busy[lane])[:MAX_LANES], key=_lane_order, reverse=True)
-    by_name: dict[str, list[Span]] = {}
-    for span in side:
-        if span.seconds > 0 and _lane(span) in shown:
-            by_name.setdefault("wait" if span.kind == "wait" else span.name, []).append(span)
+def _draw_lanes(figure: go.Figure, row: int, side: list[tuple[str, Span]], go: Any, seen: set[str]) -> None:
+    by_name: dict[str, list[tuple[str, Span]]] = {}
+    for lane, span in side:
+        by_name.setdefault("wait" if span.kind == "wait" else span.name, []).append((lane, span))
     for name in sorted(by_name, key=lambda n: n != "wait"):  # waits lie below the work
         group = by_name[name]
         figure.add_trace(
-            go.Bar(x=[b.seconds for b in group], base=[b.start for b in group], y=[_lane(b) for b in group],
+            go.Bar(x=[s.seconds for _, s in group], base=[s.start for _, s in group], y=[lane for lane, _ in group],
                    orientation="h", name=name, legendgroup=name, showlegend=name not in seen,
                    marker={"color": STEP_COLOURS.get(name, OTHER_COLOUR), "line": {"width": 0}},
-                   customdata=[[b.name, b.start, b.seconds, _who(b)] for b in group],
+                   customdata=[[s.name, s.start, s.seconds, _who(s)] for _, s in group],
                    hovertemplate="%{customdata[0]} %{customdata[3]}<br>"
                                  "from %{customdata[1]:.2f} s for %{customdata[2]:.3f} s<extra></extra>",
                    ), row=row, col=1)  # fmt: skip
         seen.add(name)
+    shown = sorted({lane for lane, _ in side}, key=lane_order, reverse=True)
     figure.update_yaxes(categoryorder="array", categoryarray=shown, tickfont={"size": 10}, row=row, col=1)
 
 
-def _lane_order(lane: str) -> list[Any]:
-    import re
+def _moves(pool: PoolCurves) -> bool:
+    """False for a level that never changes: it stands in the table, not in a picture."""
+    return any(len(set(curve.level)) > 1 for curve in (pool.live, pool.reserved, pool.resident))
 
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", lane)]
 
-
-def _who(bar: Span) -> str:
-    return "" if bar.proof is None else f"(proof {bar.proof}, partition {bar.partition})"
+def _who(span: Span) -> str:
+    return "" if span.proof is None else f"(proof {span.proof}, partition {span.partition})"
