@@ -13,14 +13,19 @@ from typing import Any
 from cuzk.trace.spans import Span
 
 MANY = 16
-"""More instances of one worker than this share lanes."""
+"""A worker with more instances than this has them share lanes."""
+Task = tuple[str, int | None, int | None]
+"""One worker's walk of one set."""
 
 
 def lanes_of(spans: Iterable[Span], most: int) -> list[tuple[str, Span]]:
     """(lane, span) for every span that takes time, on at most `most` lanes (the busiest)."""
     shown = [span for span in spans if span.seconds > 0]
     shared = _shared_lanes(shown)
-    rows = [(shared.get(span.worker) or own_lane(span), span) for span in shown if not _waits_to_start(span, shared)]
+    sharing = {_kind(worker) for worker, _, _ in shared}
+    # a task's wait before it has run says nothing on a lane that others share
+    told = [span for span in shown if span.kind == "run" or _kind(span.worker) not in sharing]
+    rows = [(shared.get(_task(span)) or own_lane(span), span) for span in told]
     busy: dict[str, float] = {}
     for lane, span in rows:
         busy[lane] = busy.get(lane, 0.0) + span.seconds * (span.kind == "run")
@@ -37,33 +42,32 @@ def lane_order(lane: str) -> list[tuple[bool, Any]]:
     return [(part.isdigit(), int(part) if part.isdigit() else part) for part in re.split(r"(\d+)", lane)]
 
 
+def _task(span: Span) -> Task:
+    return (span.worker, span.proof, span.partition)
+
+
 def _kind(worker: str) -> str:
     return worker.partition(":")[0]
 
 
-def _waits_to_start(span: Span, shared: dict[str, str]) -> bool:
-    """The wait of a task that has not run yet says nothing on a lane that others share."""
-    return span.kind == "wait" and span.worker in shared
-
-
-def _shared_lanes(spans: list[Span]) -> dict[str, str]:
-    """worker instance -> lane, for workers with many instances."""
-    begun: dict[str, float] = {}
-    ended: dict[str, float] = {}
+def _shared_lanes(spans: list[Span]) -> dict[Task, str]:
+    """task -> lane, for workers with many instances."""
+    begun: dict[Task, float] = {}
+    ended: dict[Task, float] = {}
     for span in spans:
         if span.kind == "run":
-            begun[span.worker] = min(span.start, begun.get(span.worker, span.start))
-            ended[span.worker] = max(span.end, ended.get(span.worker, span.end))
-    instances: dict[str, list[str]] = {}
-    for worker in begun:
-        instances.setdefault(_kind(worker), []).append(worker)
-    lanes: dict[str, str] = {}
-    for kind, workers in instances.items():
-        if len(workers) <= MANY:
+            begun[_task(span)] = min(span.start, begun.get(_task(span), span.start))
+            ended[_task(span)] = max(span.end, ended.get(_task(span), span.end))
+    kinds: dict[str, list[Task]] = {}
+    for task in begun:
+        kinds.setdefault(_kind(task[0]), []).append(task)
+    lanes: dict[Task, str] = {}
+    for kind, tasks in kinds.items():
+        if len({worker for worker, _, _ in tasks}) <= MANY:
             continue
         free_at: list[float] = []
-        for worker in sorted(workers, key=lambda w: (begun[w], w)):
-            slot = next((i for i, t in enumerate(free_at) if t <= begun[worker]), len(free_at))
-            free_at[slot : slot + 1] = [ended[worker]]
-            lanes[worker] = f"{kind} ({slot + 1})"
+        for task in sorted(tasks, key=lambda t: (begun[t], t[0])):
+            slot = next((i for i, t in enumerate(free_at) if t <= begun[task]), len(free_at))
+            free_at[slot : slot + 1] = [ended[task]]
+            lanes[task] = f"{kind} ({slot + 1})"
     return lanes
