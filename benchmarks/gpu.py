@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Builds, checks and times the GPU kernels: `python benchmarks/gpu.py [-o docs/performance.json] [--only msm_g1]`.
 
-Every case runs on fresh random data, is checked against an independent result before it is timed, and is timed from an idle device
-to a complete result (wall clock, so the host's part counts). A rate that must be sustained shows in `sustained_ms`: back-to-back runs
-for about a second, with the SM clock read under that load.
+Every case runs on fresh random data, is checked against an independent result before it is timed, and is timed from an
+idle device to a complete result (wall clock, so the host's part counts). `sustained_ms` is the mean of back-to-back runs
+for about a second, with the SM clock read under that load: short runs look faster than a chip at its power limit is.
 
 Writes one JSON document (`-o`) and beside it the same as Markdown. Exit code 4 if a check fails.
 """
@@ -109,7 +109,7 @@ def machine(device: Any) -> dict[str, Any]:
     import cupy
 
     properties = cupy.cuda.runtime.getDeviceProperties(device.device_id)
-    free, total = device.memory_info()
+    _, total = device.memory_info()
     return {
         "gpu": properties["name"].decode(),
         "multiprocessors": device.multiprocessors,

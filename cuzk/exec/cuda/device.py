@@ -1,7 +1,8 @@
 """One GPU as the operations see it: launches, copies, events and memory, all on explicit streams.
 
-Addresses are plain integers. The methods of `CudaDevice` are the whole seam between the orchestration (msm.py, batch_add.py, ...) and
-CUDA; the tests put an emulation of the same methods in its place, which runs the same kernels on the CPU.
+Addresses are plain integers. The methods of `CudaDevice` are the whole seam between the orchestration (msm.py,
+batch_add.py, ...) and CUDA; the tests put an emulation of the same methods in its place, which runs the same kernels
+on the CPU.
 """
 
 from __future__ import annotations

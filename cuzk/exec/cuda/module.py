@@ -17,8 +17,8 @@ from pathlib import Path
 
 from cuzk.errors import CuzkError, HardwareMissing
 
-NVCC_OPTIONS = ("-std=c++17", "--expt-relaxed-constexpr", "-lineinfo")
-NVRTC_OPTIONS = ("--std=c++17", "--expt-relaxed-constexpr", "--generate-line-info")
+NVCC_OPTIONS = ("-std=c++17", "-lineinfo")
+NVRTC_OPTIONS = ("--std=c++17", "--generate-line-info")
 
 
 def kernel_root() -> Path:

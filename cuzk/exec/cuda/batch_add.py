@@ -1,0 +1,159 @@
+"""Batch addition on the GPU: the sum of the points whose bit is set, by rounds of affine additions that share inversions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cuzk.errors import OutOfMemoryError
+
+from .arena import Layout
+from .msm import TAIL_THREADS, XYZZ_BYTES
+from .msm_plan import LANES, MAX_BATCH, MAX_INDEX, PAIR_BLOCKS_PER_SM, PAIR_THREADS, POINT_BYTES, SCAN_TILE, Group, rounds_for
+from .segments import INDEX, points_module, scan_counts, sum_segments, u32
+
+# References left when the rounds end and plain additions take over: a round of few pairs costs an inversion's latency.
+FINISH_AT = 1 << 15
+FINISH_BLOCKS = 128
+
+
+@dataclass(frozen=True)
+class BatchAddPlan:
+    """The shape of one batch addition over n points of which at most `selected` are chosen."""
+
+    group: Group
+    n: int
+    selected: int
+    multiprocessors: int
+
+    @property
+    def words(self) -> int:
+        return -(-self.n // 32)
+
+    @property
+    def pair_blocks(self) -> int:
+        return self.multiprocessors * PAIR_BLOCKS_PER_SM
+
+    @property
+    def batch(self) -> int:
+        units = self.pair_blocks * PAIR_THREADS // LANES[self.group]
+        return min(MAX_BATCH, max(1, -(-self.selected // 2 // units)))
+
+    def layout(self) -> Layout:
+        """All temporaries."""
+        pairs = max(1, -(-self.selected // 2))
+        return Layout(
+            [
+                ("counts", 4 * (2 * rounds_for(self.selected) + 8)),
+                ("word_count", 4 * self.words),
+                ("word_start", 4 * (self.words + 1)),
+                ("sums", 8 * -(-max(self.words, 1) // SCAN_TILE)),
+                ("start_a", 8),
+                ("start_b", 8),
+                ("pair_start", 8),
+                ("result", 4),
+                ("references_a", 4 * self.selected),
+                ("references_b", 4 * (pairs + 1)),
+                ("pairs", 8 * pairs),
+                ("scratch", 48 * self.pair_blocks * PAIR_THREADS * self.batch),
+                ("pool", pairs * POINT_BYTES[self.group]),
+                ("partial", FINISH_BLOCKS * POINT_BYTES[self.group]),
+                ("sum", POINT_BYTES[self.group]),
+            ]
+        )
+
+    @property
+    def workspace_bytes(self) -> int:
+        return self.layout().total_bytes if self.n else 0
+
+
+def plan_batch_add(
+    n: int, group: Group, budget_bytes: int, *, selected: int | None = None, multiprocessors: int = 132
+) -> BatchAddPlan:
+    """`selected`: bits set, where known (they size the temporaries), else up to n. OutOfMemoryError names need and budget."""
+    if not 0 <= n <= MAX_INDEX:
+        raise ValueError(f"{n} points are outside 0 .. 2^30")
+    plan = BatchAddPlan(group, n, n if selected is None else selected, multiprocessors)
+    if plan.workspace_bytes > budget_bytes:
+        raise OutOfMemoryError(
+            f"VRAM: batch addition of {plan.selected} points in {group.upper()} needs "
+            f"{plan.workspace_bytes / 2**30:.2f} GiB of temporaries, {budget_bytes / 2**30:.2f} GiB are granted"
+        )
+    return plan
+
+
+def plan_bytes(n: int, group: Group, *, selected: int | None = None, multiprocessors: int = 132) -> int:
+    """Exactly the bytes of VRAM that a BatchAdd of this shape allocates for itself."""
+    return BatchAddPlan(group, n, n if selected is None else selected, multiprocessors).workspace_bytes
+
+
+class BatchAddHandle:
+    def __init__(self, device: Any, plan: BatchAddPlan, event: Any, sum_bytes: np.ndarray) -> None:
+        self._device, self._plan, self._event, self._sum = device, plan, event, sum_bytes
+
+    def result(self) -> np.ndarray:
+        """Waits for the last event: (1, 12) or (1, 24) uint64, affine, mont."""
+        if self._plan.n == 0:
+            return np.zeros((1, POINT_BYTES[self._plan.group] // 8), dtype=np.uint64)
+        self._device.wait(self._event)
+        return self._sum.view(np.uint64).reshape(1, -1).copy()
+
+
+class BatchAdd:
+    """One batch addition's temporaries on a device. Runs one at a time."""
+
+    def __init__(self, device: Any, plan: BatchAddPlan, workspace: int | None = None) -> None:
+        """`workspace`: address of plan.workspace_bytes of device memory; None allocates them (OutOfMemoryError)."""
+        self.device, self.plan = device, plan
+        self._memory = None
+        if workspace is None and plan.n:
+            what = f"workspace of a batch addition of {plan.selected} points in {plan.group.upper()}"
+            self._memory = device.allocate(plan.workspace_bytes, what)
+            workspace = self._memory.address
+        self._at = plan.layout().at(workspace or 0)
+        self._sum = device.pinned(POINT_BYTES[plan.group])
+        self._done = device.event()
+
+    def free(self) -> None:
+        """Gives the memory back; the last run must be complete."""
+        if self._memory is not None:
+            self._memory.free()
+        self._sum.free()
+
+    def run(self, points: int, bitmap: int, stream: Any) -> BatchAddHandle:
+        """Enqueues the sum; returns at once.
+
+        points: device address of n affine points, mont. bitmap: device address of ceil(n / 32) words, bit i of word i // 32 for
+        point i; later bits are ignored. No more than plan.selected bits may be set.
+        """
+        plan, device, at = self.plan, self.device, self._at
+        if plan.n == 0:
+            return BatchAddHandle(device, plan, None, self._sum.array)
+        words, n = u32(plan.words), u32(plan.n)
+        blocks = 8 * device.multiprocessors  # streaming: 2048 threads an SM, each loops over words
+        device.launch(device.kernel(INDEX, "bitmap_counts"), blocks, 256, (bitmap, words, n, at["word_count"]), stream)
+        scan_counts(
+            device, stream, at["word_count"], plan.words, at["sums"], at["counts"], at["word_start"], at["word_count"]
+        )
+        device.launch(
+            device.kernel(INDEX, "bitmap_references"),
+            blocks,
+            256,
+            (bitmap, words, n, at["word_start"], at["references_a"], at["start_a"]),
+            stream,
+        )
+        references, count = sum_segments(
+            device, stream, plan, at, segments=1, longest=plan.selected, points=points, stop_at=FINISH_AT
+        )
+        kernel = device.kernel(points_module(plan.group), f"sum_points_{plan.group}")
+        shared = TAIL_THREADS * XYZZ_BYTES
+        # Enough blocks for one reference or two a thread, then one block over the blocks.
+        arguments = (references, count, u32(0), points, at["pool"], at["partial"])
+        device.launch(kernel, FINISH_BLOCKS, TAIL_THREADS, arguments, stream, shared_bytes=shared)
+        arguments = (0, 0, u32(FINISH_BLOCKS), at["partial"], at["pool"], at["sum"])
+        device.launch(kernel, 1, TAIL_THREADS, arguments, stream, shared_bytes=shared)
+        device.copy(self._sum.address, at["sum"], POINT_BYTES[plan.group], stream)
+        device.record(self._done, stream)
+        return BatchAddHandle(device, plan, self._done, self._sum.array)

@@ -1,0 +1,118 @@
+// Kernels of the MSM and of batch addition that move references; the same for G1 and G2. See sort.cuh and segments.cuh.
+#include "segments.cuh"
+#include "sort.cuh"
+
+using namespace cuzk;
+
+#define SHAPE_PARAMETERS u32 c, u32 windows, u32 sets, u32 first_set, u32 group_sets, u32 low_bits, u32 points, u32 stride
+#define SHAPE SortShape{c, windows, sets, first_set, group_sets, low_bits, points, stride}
+
+CUZK_KERNEL(256, 4)
+msm_digits(SHAPE_PARAMETERS, const uint4* scalars, u32 mont, u32* digits, u32* partition_count) {
+    sort_digits(SHAPE, scalars, mont != 0, digits, partition_count);
+}
+
+CUZK_KERNEL(1024, 1)
+msm_partition_starts(u32 partitions, const u32* count, u32* start, u32* cursor, u32* tile_start, u32* counts) {
+    sort_partition_starts(partitions, count, start, cursor, tile_start, &counts[0]);
+}
+
+CUZK_KERNEL(TILE_THREADS, 3)
+msm_partition(SHAPE_PARAMETERS, const u32* digits, u32* cursor, uint2* elements) {
+    sort_into_partitions(SHAPE, digits, cursor, elements);
+}
+
+CUZK_KERNEL(TILE_THREADS, 4)
+msm_count_buckets(SHAPE_PARAMETERS, const uint2* elements, const u32* partition_start, const u32* tile_start, u32* bucket_count) {
+    sort_count_buckets(SHAPE, elements, partition_start, tile_start, bucket_count);
+}
+
+CUZK_KERNEL(TILE_THREADS, 2)
+msm_place(SHAPE_PARAMETERS, const uint2* elements, const u32* partition_start, const u32* tile_start, u32* bucket_cursor,
+          u32* references) {
+    sort_into_buckets(SHAPE, elements, partition_start, tile_start, bucket_cursor, references);
+}
+
+CUZK_KERNEL(SCAN_THREADS, 4) count_tile_sums(const u32* count, u32 n, u64* sums) { scan_tile_sums(CountsOf{count}, n, sums); }
+
+CUZK_KERNEL(1024, 1) count_scan_sums(u64* sums, u32 tiles, u32* total) { scan_sums(sums, tiles, total, nullptr); }
+
+CUZK_KERNEL(SCAN_THREADS, 4) count_starts(const u32* count, u32 n, const u64* sums, u32* start, u32* cursor) {
+    counts_to_starts(count, n, sums, start, cursor);
+}
+
+// The rounds. `round` picks the counters; a round without references returns at once, so a fixed number of rounds is
+// launched and the host never waits for a count.
+CUZK_KERNEL(SCAN_THREADS, 4) round_tile_sums(const u32* start, u32 segments, u64* sums, const u32* counts, u32 round) {
+    if (counts[2 * round] == 0) return;
+    scan_tile_sums(NextRoundOf{start}, segments, sums);
+}
+
+CUZK_KERNEL(1024, 1) round_scan_sums(u64* sums, u32 tiles, u32* counts, u32 round) {
+    if (counts[2 * round] == 0) {
+        if (threadIdx.x == 0) counts[2 * round + 1] = counts[2 * round + 2] = 0;
+        return;
+    }
+    scan_sums(sums, tiles, &counts[2 * round + 2], &counts[2 * round + 1]);
+}
+
+CUZK_KERNEL(SCAN_THREADS, 4)
+round_starts(const u32* start, const u32* references, u32 segments, const u64* sums, u32* pair_start, u32* next_start, u32* result,
+             const u32* counts, u32 round) {
+    if (counts[2 * round] == 0) return;
+    cuzk::round_starts(start, references, segments, sums, pair_start, next_start, result);
+}
+
+CUZK_KERNEL(256, 8)
+round_pairs(const u32* start, const u32* references, u32 segments, const u32* pair_start, const u32* next_start, uint2* pairs,
+            u32* next_references, const u32* counts, u32 round) {
+    cuzk::round_pairs(start, references, segments, pair_start, counts[2 * round + 1], next_start, pairs, next_references);
+}
+
+// Bucket reduction: the buckets of a set form a matrix, bucket = high * 2^column_bits + low. Segments: all rows of all sets, then
+// all columns. Sum of (bucket + 1) B = 2^column_bits * sum of high * Row + sum of (low + 1) * Column.
+CUZK_KERNEL(256, 8)
+fold_segments(u32 sets, u32 bucket_bits, u32 column_bits, u32* start, u32* references, u32* counts) {
+    const u32 row_bits = bucket_bits - column_bits;
+    const u32 buckets = sets << bucket_bits, rows = sets << row_bits, columns = sets << column_bits;
+    for (u32 e = global_thread(); e < 2 * buckets; e += global_threads()) {
+        u32 bucket = e;
+        if (e >= buckets) {
+            u32 segment = (e - buckets) >> row_bits, high = (e - buckets) & ((1u << row_bits) - 1);
+            u32 set = segment >> column_bits, low = segment & ((1u << column_bits) - 1);
+            bucket = set << bucket_bits | high << column_bits | low;
+        }
+        references[e] = REF_POINT | bucket;
+    }
+    for (u32 s = global_thread(); s <= rows + columns; s += global_threads())
+        start[s] = s <= rows ? s << column_bits : buckets + ((s - rows) << row_bits);
+    if (global_thread() == 0) counts[0] = 2 * buckets;
+}
+
+// Pairs (bucket of one array, bucket of the other), to add up two arrays of buckets.
+CUZK_KERNEL(256, 8) merge_pairs(u32 buckets, uint2* pairs, u32* counts) {
+    for (u32 s = global_thread(); s < buckets; s += global_threads()) pairs[s] = make_uint2(REF_POINT | s, s);
+    if (global_thread() == 0) counts[1] = buckets;
+}
+
+// Batch addition: references to the points whose bit is set. One word of 32 bits a thread; the caller scans `count`.
+CUZK_KERNEL(256, 8) bitmap_counts(const u32* bitmap, u32 words, u32 n, u32* count) {
+    for (u32 i = global_thread(); i < words; i += global_threads()) {
+        u32 bits = bitmap[i];
+        if (i == n / 32) bits &= (1u << n % 32) - 1;  // bits past the last point do not count
+        count[i] = __popc(bits);
+    }
+}
+
+CUZK_KERNEL(256, 8)
+bitmap_references(const u32* bitmap, u32 words, u32 n, const u32* word_start, u32* references, u32* start) {
+    for (u32 i = global_thread(); i < words; i += global_threads()) {
+        u32 bits = bitmap[i], at = word_start[i];
+        if (i == n / 32) bits &= (1u << n % 32) - 1;
+        for (; bits; bits &= bits - 1) references[at++] = REF_POINT | (32 * i + __ffs(bits) - 1);
+    }
+    if (global_thread() == 0) {
+        start[0] = 0;
+        start[1] = word_start[words];
+    }
+}

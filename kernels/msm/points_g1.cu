@@ -1,0 +1,5 @@
+// MSM and batch addition in G1.
+#define CUZK_LANE_FIELD LaneFq
+#define CUZK_BRANCHING_LANE_FIELD LaneFq
+#define CUZK_GROUP g1
+#include "points.cuh"

@@ -1,0 +1,116 @@
+// Sums of many lists of points at once, in rounds. A segment is a list of references; a round pairs up neighbours inside every
+// segment, so the longest list decides the number of rounds only, and one list of a million costs what a million of
+// short ones cost. The kernels here move references; pair_add does the arithmetic.
+//
+//   start[s] .. start[s+1]   segment s in references[]        (round r)
+//   pair_start[s]            its first pair in pairs[]
+//   counts[2 r]              references in round r; counts[2 r + 1] pairs in round r
+//
+// A segment of one reference is finished: the reference goes to result[s], and the segment is empty from then on.
+#pragma once
+
+#include "blocks.cuh"
+#include "references.cuh"
+
+namespace cuzk {
+
+constexpr u32 SCAN_THREADS = 256;
+constexpr u32 SCAN_PER_THREAD = 16;
+constexpr u32 SCAN_TILE = SCAN_THREADS * SCAN_PER_THREAD;
+
+// What is summed up: low half, high half of a u64.
+struct CountsOf {  // plain counters
+    const u32* count;
+    CUZK_DEVICE u64 operator()(u32 s) const { return count[s]; }
+};
+struct NextRoundOf {  // references of the next round, pairs of this one
+    const u32* start;
+    CUZK_DEVICE u64 operator()(u32 s) const {
+        u32 length = start[s + 1] - start[s];
+        return static_cast<u64>(length / 2) << 32 | (length > 1 ? (length + 1) / 2 : 0);
+    }
+};
+
+template <class Of>
+CUZK_DEVICE void scan_tile_sums(Of of, u32 n, u64* sums) {
+    u32 first = blockIdx.x * SCAN_TILE + threadIdx.x * SCAN_PER_THREAD;
+    u64 sum = 0;
+    for (u32 i = first; i < first + SCAN_PER_THREAD && i < n; i++) sum += of(i);
+    u64 total;
+    block_exclusive_scan<SCAN_THREADS>(sum, total);
+    if (threadIdx.x == 0) sums[blockIdx.x] = total;
+}
+
+// One block of 1024: sums become exclusive; the grand total goes to *low and *high.
+CUZK_DEVICE void scan_sums(u64* sums, u32 tiles, u32* low, u32* high) {
+    const u32 share = (tiles + 1023) / 1024, first = threadIdx.x * share;
+    u64 sum = 0;
+    for (u32 i = first; i < first + share && i < tiles; i++) sum += sums[i];
+    u64 total, before = block_exclusive_scan<1024>(sum, total);
+    for (u32 i = first; i < first + share && i < tiles; i++) {
+        u64 t = sums[i];
+        sums[i] = before;
+        before += t;
+    }
+    if (threadIdx.x == 0) {
+        *low = static_cast<u32>(total);
+        if (high) *high = static_cast<u32>(total >> 32);
+    }
+}
+
+CUZK_DEVICE void counts_to_starts(const u32* count, u32 n, const u64* sums, u32* start, u32* cursor) {
+    CountsOf of{count};
+    u32 first = blockIdx.x * SCAN_TILE + threadIdx.x * SCAN_PER_THREAD;
+    u64 sum = 0;
+    for (u32 i = first; i < first + SCAN_PER_THREAD && i < n; i++) sum += of(i);
+    u64 total, before = block_exclusive_scan<SCAN_THREADS>(sum, total) + sums[blockIdx.x];
+    for (u32 i = first; i < first + SCAN_PER_THREAD && i < n; i++) {
+        u64 here = of(i);  // before the cursor is written: it may be the counters themselves
+        start[i] = cursor[i] = static_cast<u32>(before);
+        before += here;
+        if (i == n - 1) start[n] = static_cast<u32>(before);
+    }
+}
+
+CUZK_DEVICE void round_starts(const u32* start, const u32* references, u32 segments, const u64* sums, u32* pair_start,
+                              u32* next_start, u32* result) {
+    NextRoundOf of{start};
+    u32 first = blockIdx.x * SCAN_TILE + threadIdx.x * SCAN_PER_THREAD;
+    u64 sum = 0;
+    for (u32 s = first; s < first + SCAN_PER_THREAD && s < segments; s++) sum += of(s);
+    u64 total, before = block_exclusive_scan<SCAN_THREADS>(sum, total) + sums[blockIdx.x];
+    for (u32 s = first; s < first + SCAN_PER_THREAD && s < segments; s++) {
+        if (start[s + 1] - start[s] == 1) result[s] = references[start[s]];
+        next_start[s] = static_cast<u32>(before);
+        pair_start[s] = static_cast<u32>(before >> 32);
+        before += of(s);
+        if (s == segments - 1) {
+            next_start[segments] = static_cast<u32>(before);
+            pair_start[segments] = static_cast<u32>(before >> 32);
+        }
+    }
+}
+
+// Writes the pairs of a round, and the references of the next: a pair's sum will lie where pair_add puts it. A warp takes 256
+// neighbouring pairs, finds the segments of the first and the last, and each lane searches between those.
+CUZK_DEVICE void round_pairs(const u32* start, const u32* references, u32 segments, const u32* pair_start, u32 pair_count,
+                             const u32* next_start, uint2* pairs, u32* next_references) {
+    constexpr u32 CHUNK = 256;
+    const u32 warps = global_threads() / 32;
+    for (u64 chunk = static_cast<u64>(global_thread() / 32) * CHUNK; chunk < pair_count; chunk += static_cast<u64>(warps) * CHUNK) {
+        u32 begin = static_cast<u32>(chunk), end = begin + CHUNK < pair_count ? begin + CHUNK : pair_count;
+        u32 low = last_at_most(pair_start, 0, segments - 1, begin);
+        u32 high = last_at_most(pair_start, low, segments - 1, end - 1);
+        for (u32 p = begin + lane_id(); p < end; p += 32) {
+            u32 s = last_at_most(pair_start, low, high, p);
+            u32 place = p - pair_start[s], i = start[s] + 2 * place, length = start[s + 1] - start[s];
+            u32 a = references[i], b = references[i + 1];
+            pairs[p] = make_uint2(a, b);
+            u32 out = next_start[s] + place;
+            next_references[out] = !(a & REF_POINT) ? a : !(b & REF_POINT) ? b : p;
+            if (2 * place + 3 == length) next_references[out + 1] = references[i + 2];
+        }
+    }
+}
+
+}  // namespace cuzk

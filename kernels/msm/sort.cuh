@@ -1,0 +1,228 @@
+// Sorting the signed digits of many scalars by bucket, in two counting passes: first into partitions (the high bits of a bucket
+// number), then within a partition into buckets. Order inside a bucket does not matter, so ranks come from counters in shared memory.
+//
+// A scalar k (replaced by r - k with the opposite sign if k > r/2) is cut into `windows` digits of c bits. Adding the constant
+// sum 2^(c w + c - 1) first and subtracting 2^(c-1) from every digit afterwards makes digits of -2^(c-1) .. 2^(c-1) - 1 without
+// carries. Digit 0 contributes nothing and is dropped. |digit| - 1 is the bucket, the sign goes to the point.
+//
+// Window w belongs to bucket set w % sets and takes its points from table w / sets: table j holds the points times 2^(c sets j).
+// Without tables, sets = windows. A call handles `group_sets` sets from `first_set` on.
+#pragma once
+
+#include "../ff/fp.hpp"
+#include "blocks.cuh"
+#include "references.cuh"
+
+namespace cuzk {
+
+constexpr u32 TILE_THREADS = 256;
+constexpr u32 TILE_PER_THREAD = 32;
+constexpr u32 TILE = TILE_THREADS * TILE_PER_THREAD;  // elements a block sorts at once
+constexpr u32 MAX_LOW_BITS = 10;
+constexpr u32 DIGIT_NEGATIVE = 1u << 31;
+
+struct SortShape {
+    u32 c;           // bits of a digit
+    u32 windows;     // digits of a scalar
+    u32 sets;        // bucket sets of the whole MSM
+    u32 first_set;   // of this call
+    u32 group_sets;  // of this call
+    u32 low_bits;    // a partition holds 2^low_bits buckets
+    u32 points;      // of this call
+    u32 stride;      // points of a whole table
+
+    CUZK_DEVICE u32 partitions_per_set() const { return 1u << (c - 1 - low_bits); }
+    CUZK_DEVICE u32 tables() const { return (windows + sets - 1) / sets; }
+    CUZK_DEVICE u32 row() const { return tables() * points; }  // digits of a set: table 0, table 1, ...
+};
+
+// digits[set][table * points + i] = |digit| with DIGIT_NEGATIVE, and the size of every partition.
+CUZK_DEVICE void sort_digits(const SortShape& shape, const uint4* scalars, bool mont, u32* digits, u32* partition_count) {
+    CUZK_DYNAMIC_SHARED(u32, count);
+    __shared__ u32 offset[9];
+    const u32 counters = shape.group_sets * shape.partitions_per_set();
+    for (u32 i = threadIdx.x; i < counters; i += blockDim.x) count[i] = 0;
+    if (threadIdx.x < 9) {
+        u32 limb = 0;
+        for (u32 w = 0; w < shape.windows; w++) {
+            u32 bit = shape.c * w + shape.c - 1;
+            if (bit / 32 == threadIdx.x) limb |= 1u << bit % 32;
+        }
+        offset[threadIdx.x] = limb;
+    }
+    __syncthreads();
+    const u32 tables = shape.tables(), n = shape.points, row = shape.row();
+    const u32 digit_mask = (1u << shape.c) - 1, half = 1u << (shape.c - 1);
+    for (u32 base = blockIdx.x * blockDim.x; base < n; base += global_threads()) {
+        const u32 i = base + threadIdx.x;
+        const bool valid = i < n;
+        u32 k[9];
+        {
+            Fr s = Fr::zero();
+            if (valid) {
+                uint4 low = scalars[2 * static_cast<u64>(i)], high = scalars[2 * static_cast<u64>(i) + 1];
+                s.v[0] = low.x, s.v[1] = low.y, s.v[2] = low.z, s.v[3] = low.w;
+                s.v[4] = high.x, s.v[5] = high.y, s.v[6] = high.z, s.v[7] = high.w;
+                if (mont) s = s.to_std();
+            }
+#pragma unroll
+            for (int j = 0; j < 8; j++) k[j] = s.v[j];
+        }
+        // negate if that is smaller
+        u32 negated[8];
+#pragma unroll
+        for (int j = 0; j < 8; j++) negated[j] = FrParams::mod32(j);
+        words_sub<8>(negated, k);
+        bool negative = false;
+        {
+            u32 t[8];
+#pragma unroll
+            for (int j = 0; j < 8; j++) t[j] = negated[j];
+            negative = words_sub<8>(t, k) != 0;  // r - k < k
+        }
+        u64 carry = 0;
+#pragma unroll
+        for (int j = 0; j < 8; j++) {
+            carry += static_cast<u64>(negative ? negated[j] : k[j]) + offset[j];
+            k[j] = static_cast<u32>(carry);
+            carry >>= 32;
+        }
+        k[8] = static_cast<u32>(carry) + offset[8];
+        u32 set = 0, table = 0;
+        for (u32 w = 0; w < tables * shape.sets; w++) {
+            u32 digit = 0;
+            if (valid && w < shape.windows) {
+                u32 raw = k[0] & digit_mask;
+                if (raw > half) digit = raw - half;
+                if (raw < half) digit = (half - raw) | DIGIT_NEGATIVE;
+                if (digit && negative) digit ^= DIGIT_NEGATIVE;
+            }
+#pragma unroll
+            for (int j = 0; j < 8; j++) k[j] = static_cast<u32>((static_cast<u64>(k[j + 1]) << 32 | k[j]) >> shape.c);
+            k[8] >>= shape.c;
+            if (set >= shape.first_set && set < shape.first_set + shape.group_sets) {
+                u32 local = set - shape.first_set;
+                if (valid) digits[static_cast<u64>(local) * row + static_cast<u64>(table) * n + i] = digit;
+                u32 bucket = (digit & ~DIGIT_NEGATIVE) - 1;
+                count_up(count, local * shape.partitions_per_set() + (bucket >> shape.low_bits), digit != 0);
+            }
+            if (++set == shape.sets) set = 0, table++;
+        }
+    }
+    __syncthreads();
+    for (u32 i = threadIdx.x; i < counters; i += blockDim.x)
+        if (count[i]) atomicAdd(&partition_count[i], count[i]);
+}
+
+// One block of 1024: starts of the partitions (also as cursors) and of the tiles that cover them; total in *elements.
+CUZK_DEVICE void sort_partition_starts(u32 partitions, const u32* count, u32* start, u32* cursor, u32* tile_start, u32* elements) {
+    const u32 share = (partitions + 1023) / 1024, first = threadIdx.x * share;
+    u64 sum = 0;  // elements in the low half, tiles in the high half
+    for (u32 i = first; i < first + share && i < partitions; i++)
+        sum += static_cast<u64>((count[i] + TILE - 1) / TILE) << 32 | count[i];
+    u64 total, before = block_exclusive_scan<1024>(sum, total);
+    for (u32 i = first; i < first + share && i < partitions; i++) {
+        start[i] = cursor[i] = static_cast<u32>(before);
+        tile_start[i] = static_cast<u32>(before >> 32);
+        before += static_cast<u64>((count[i] + TILE - 1) / TILE) << 32 | count[i];
+    }
+    if (threadIdx.x == 0) {
+        start[partitions] = *elements = static_cast<u32>(total);
+        tile_start[partitions] = static_cast<u32>(total >> 32);
+    }
+}
+
+// Moves every non-zero digit into its partition as (bucket of the group, reference). Block (x, y): tile x of set y.
+CUZK_DEVICE void sort_into_partitions(const SortShape& shape, const u32* digits, u32* cursor, uint2* elements) {
+    CUZK_DYNAMIC_SHARED(u32, count);
+    const u32 bins = shape.partitions_per_set(), set = blockIdx.y, row = shape.row();
+    for (u32 i = threadIdx.x; i < bins; i += TILE_THREADS) count[i] = 0;
+    __syncthreads();
+    const u32 first = blockIdx.x * TILE + threadIdx.x;
+    u32 digit[TILE_PER_THREAD];
+    unsigned short rank[TILE_PER_THREAD];
+#pragma unroll
+    for (u32 j = 0; j < TILE_PER_THREAD; j++) {
+        u32 i = first + j * TILE_THREADS;
+        digit[j] = i < row ? digits[static_cast<u64>(set) * row + i] : 0;
+    }
+#pragma unroll
+    for (u32 j = 0; j < TILE_PER_THREAD; j++) {
+        u32 bucket = (digit[j] & ~DIGIT_NEGATIVE) - 1;
+        rank[j] = static_cast<unsigned short>(count_up(count, bucket >> shape.low_bits, digit[j] != 0));
+    }
+    __syncthreads();
+    for (u32 i = threadIdx.x; i < bins; i += TILE_THREADS)
+        if (count[i]) count[i] = atomicAdd(&cursor[set * bins + i], count[i]);
+    __syncthreads();
+#pragma unroll
+    for (u32 j = 0; j < TILE_PER_THREAD; j++) {
+        if (digit[j] == 0) continue;
+        u32 bucket = (digit[j] & ~DIGIT_NEGATIVE) - 1;
+        u32 index = first + j * TILE_THREADS;
+        if (shape.stride != shape.points) index += index / shape.points * (shape.stride - shape.points);
+        u32 reference = (digit[j] & DIGIT_NEGATIVE ? REF_NEGATIVE : 0) | REF_POINT | index;
+        elements[count[bucket >> shape.low_bits] + rank[j]] = make_uint2(set << (shape.c - 1) | bucket, reference);
+    }
+}
+
+// The tile of this block: its partition and range of elements; false if there is none.
+CUZK_DEVICE bool find_tile(u32 partitions, const u32* partition_start, const u32* tile_start, u32& partition, u32& begin, u32& end) {
+    if (blockIdx.x >= tile_start[partitions]) return false;
+    partition = last_at_most(tile_start, 0, partitions - 1, blockIdx.x);
+    begin = partition_start[partition] + (blockIdx.x - tile_start[partition]) * TILE;
+    end = partition_start[partition + 1];
+    if (end - begin > TILE) end = begin + TILE;
+    return true;
+}
+
+// Adds the tile's share to bucket_count.
+CUZK_DEVICE void sort_count_buckets(const SortShape& shape, const uint2* elements, const u32* partition_start, const u32* tile_start,
+                                    u32* bucket_count) {
+    __shared__ u32 count[1 << MAX_LOW_BITS];
+    u32 partition, begin, end;
+    if (!find_tile(shape.group_sets * shape.partitions_per_set(), partition_start, tile_start, partition, begin, end)) return;
+    const u32 bins = 1u << shape.low_bits;
+    for (u32 i = threadIdx.x; i < bins; i += TILE_THREADS) count[i] = 0;
+    __syncthreads();
+    for (u32 base = begin; base < end; base += TILE_THREADS) {
+        u32 i = base + threadIdx.x;
+        u32 bucket = i < end ? elements[i].x : 0;
+        count_up(count, bucket & (bins - 1), i < end);
+    }
+    __syncthreads();
+    for (u32 i = threadIdx.x; i < bins; i += TILE_THREADS)
+        if (count[i]) atomicAdd(&bucket_count[(partition << shape.low_bits) + i], count[i]);
+}
+
+// Moves the tile's references to their buckets.
+CUZK_DEVICE void sort_into_buckets(const SortShape& shape, const uint2* elements, const u32* partition_start, const u32* tile_start,
+                                   u32* bucket_cursor, u32* references) {
+    __shared__ u32 count[1 << MAX_LOW_BITS];
+    u32 partition, begin, end;
+    if (!find_tile(shape.group_sets * shape.partitions_per_set(), partition_start, tile_start, partition, begin, end)) return;
+    const u32 bins = 1u << shape.low_bits;
+    for (u32 i = threadIdx.x; i < bins; i += TILE_THREADS) count[i] = 0;
+    __syncthreads();
+    uint2 element[TILE_PER_THREAD];
+    unsigned short rank[TILE_PER_THREAD];
+#pragma unroll
+    for (u32 j = 0; j < TILE_PER_THREAD; j++) {
+        u32 i = begin + threadIdx.x + j * TILE_THREADS;
+        element[j] = i < end ? elements[i] : make_uint2(0, REF_NONE);
+    }
+#pragma unroll
+    for (u32 j = 0; j < TILE_PER_THREAD; j++)
+        rank[j] = static_cast<unsigned short>(
+            count_up(count, element[j].x & (bins - 1), begin + threadIdx.x + j * TILE_THREADS < end));
+    __syncthreads();
+    for (u32 i = threadIdx.x; i < bins; i += TILE_THREADS)
+        if (count[i]) count[i] = atomicAdd(&bucket_cursor[(partition << shape.low_bits) + i], count[i]);
+    __syncthreads();
+#pragma unroll
+    for (u32 j = 0; j < TILE_PER_THREAD; j++)
+        if (begin + threadIdx.x + j * TILE_THREADS < end)
+            references[count[element[j].x & (bins - 1)] + rank[j]] = element[j].y;
+}
+
+}  // namespace cuzk
