@@ -92,4 +92,7 @@ def diagnosis(state: ProofState) -> str:
             steps.matvec(again)
         except ProofInvalid as error:
             return str(error)
-    return "the proof does not verify although the witness satisfies every constraint: the key is not that of its circuit, or has bad points (cuzk inspect --deep)"
+    return (
+        "the proof does not verify although the witness satisfies every constraint: "
+        "the key is not that of its circuit, or has bad points (cuzk inspect --deep)"
+    )
