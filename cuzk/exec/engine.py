@@ -68,6 +68,7 @@ class Engine:
         self._lost: set[int] = set()
         self.deallocations: dict[str, int] = {}
         self.completions = 0
+        self.load_s = self.ended_s = 0.0
         self._open_sets = 0
         self._sets: dict[Token, Set] = {}
         self.start_s: float | None = None
@@ -80,13 +81,16 @@ class Engine:
         for a failed run."""
         try:
             try:
+                loading_s = time.perf_counter()
                 self._load()
                 self.start_s = time.perf_counter()
+                self.load_s = self.start_s - loading_s
                 with self.mutex:
                     if self.failure is None:
                         self._start_pools()
                         self._main_loop()
             finally:
+                self.ended_s = self.now()
                 self._stop()
         finally:
             self.books.unload_residents()
@@ -135,7 +139,7 @@ class Engine:
         self.proofs.append(proof)
         self._in_flight += 1
         self._open_sets += len(tasks)
-        self.emit(Event(self.now(), "admit", proof=number))
+        self.emit(Event(self.now(), "admit", name=circuit.name, proof=number))
         for name, part in tasks:
             token = Token(number, part, circuit.name, priority=arrival.priority)
             new = Set(token, proof, circuit, threading.Condition(self.mutex), attached=1)

@@ -54,6 +54,10 @@ class HostBuffer:
         """Bytes that the kernel holds for it. Exact for device-like memory, what was touched for the rest."""
         return os.fstat(self._fd).st_blocks * 512 if self._fd >= 0 else self.touched
 
+    def array(self, dtype: type[np.generic]) -> np.ndarray:
+        """The memory as a flat array. `close` wants every view of it gone."""
+        return np.frombuffer(self._map, dtype=dtype)
+
     def shrink(self, nbytes: int) -> None:
         """Give the pages from `nbytes` on back to the system; the mapping stays."""
         start = -(-nbytes // PAGE) * PAGE
@@ -62,8 +66,11 @@ class HostBuffer:
             self.touched = start
 
     def close(self) -> None:
-        """Unmap. The pages return to the system."""
-        self._map.close()
+        """Unmap. The pages return to the system, at the latest when the last view of them goes."""
+        try:
+            self._map.close()
+        except BufferError:  # a view lives on, in the traceback of a failed step, say: the pages go now, the mapping then
+            self._map.madvise(mmap.MADV_REMOVE if self._fd >= 0 else mmap.MADV_DONTNEED)
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -71,8 +78,14 @@ class HostBuffer:
 
 def process_anonymous_bytes() -> int:
     """Resident anonymous memory of this process: its heap and mappings, without files and without device-like memory."""
+    return _status_bytes(b"RssAnon:")
+
+
+def process_resident_bytes() -> int:
+    """Anonymous memory and mapped files, without device-like memory."""
+    return _status_bytes(b"RssAnon:", b"RssFile:")
+
+
+def _status_bytes(*rows: bytes) -> int:
     with open("/proc/self/status", "rb", buffering=0) as status:
-        for line in status.read().splitlines():
-            if line.startswith(b"RssAnon:"):
-                return int(line.split()[1]) * 1024
-    return 0
+        return sum(int(line.split()[1]) * 1024 for line in status.read().splitlines() if line.startswith(rows))

@@ -1,0 +1,286 @@
+"""`run`: a scenario for real, on one device, with its trace and its result."""
+
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cuzk import __version__
+from cuzk.errors import InputError
+from cuzk.exec.device import Device
+from cuzk.exec.engine import Engine
+from cuzk.exec.memory import process_resident_bytes
+from cuzk.exec.null import Burn, NullDevice
+from cuzk.exec.result import RunResult, result_of
+from cuzk.exec.sampler import Sampler
+from cuzk.exec.sets import Proof
+from cuzk.model.circuit import Circuit
+from cuzk.model.scenario import Scenario
+from cuzk.pipeline.check import check
+from cuzk.pipeline.plan import Plan, compile
+from cuzk.trace.event import Event
+from cuzk.trace.jsonl import TraceWriter
+
+Progress = Callable[[Proof], None]
+
+
+@dataclass(frozen=True)
+class Proving:
+    """What real proofs need: files, and how."""
+
+    key: str
+    witnesses: tuple[str, ...]
+    r1cs: str | None = None
+    threads: int | None = None
+    insecure_seed: int | None = None
+
+
+def run(scenario: Scenario, device: Device, *, trace_path: str | os.PathLike[str] | None = None,
+        progress: Progress | None = None, measured: dict[str, Any] | None = None) -> RunResult:  # fmt: skip
+    """Run `scenario` on `device` and close it. The scenario's machine is the one whose books are kept.
+
+    A failed run is a result too (`RunResult.error`); only what is wrong before the start is raised: InputError for a
+    pipeline with faults, a step without a cost or without a body.
+    """
+    plan = compile(scenario)
+    _refuse_faults(plan)
+    header = header_of(plan, device) | (measured or {})
+    events: list[Event] = []
+    writer = TraceWriter(trace_path, header) if trace_path is not None else None
+
+    def sink(event: Event) -> None:
+        events.append(event)
+        if writer is not None:
+            writer(event)
+
+    device.open(plan)
+    try:
+        engine = Engine(plan, device, sink, progress)
+        sampler = Sampler(engine)
+        with _interruptible(engine), sampler:
+            engine.run()
+        result = result_of(engine, sampler, events, {**(measured or {}), "load_s": round(engine.load_s, 6)})
+    finally:
+        device.close()
+        if writer is not None:
+            writer.close()
+    return result
+
+
+def _refuse_faults(plan: Plan) -> None:
+    faults = [f"{finding.path}: {finding.message}" for finding in check(plan.pipeline) if finding.severity == "error"]
+    if faults:
+        raise InputError("the pipeline has faults, and would not run to its end:\n" + "\n".join(faults))
+
+
+def header_of(plan: Plan, device: Device) -> dict[str, Any]:
+    """What a reader of the trace needs to know of the run."""
+    scenario = plan.scenario
+    return {
+        "clock": "wall", "cuzk": __version__, "scenario": scenario.name, "scenario_hash": scenario.hash(),
+        "device": device.name, "pipeline": plan.pipeline.name, "machine": scenario.machine.name,
+        "host": {"cpus": os.cpu_count(), "system": platform.system(), "python": platform.python_version()},
+        "policy": {k: v for k, v in plan.policy.model_dump(mode="json").items() if v is not None},
+    }  # fmt: skip
+
+
+@contextmanager
+def _interruptible(engine: Engine) -> Iterator[None]:
+    """Ctrl-C (and a polite kill) unwinds the run; a second one ends the process the hard way."""
+    if threading.current_thread() is not threading.main_thread():
+        with nullcontext():
+            yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def on_signal(number: int, frame: Any) -> None:
+        engine.interrupt()
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+    for number in before:
+        signal.signal(number, on_signal)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+# ----------------------------------------------------------------- null device
+
+
+def null_device(scenario: Scenario, scale: float | None, burn: Burn) -> tuple[NullDevice, Scenario, list[str]]:
+    """The null device at `scale` (None: the largest power of two at which the scenario takes at most half of what is free
+    here), the scenario with its RAM capped to what this machine has, and notes for the user."""
+    available = available_bytes()
+    machine = scenario.machine
+    vram = sum(gpu.vram for gpu in machine.gpus)
+    notes = []
+    if scale is None:
+        scale = 1.0
+        while (machine.usable_ram + vram) * scale > available / 2:
+            scale /= 2
+        if scale < 1:
+            notes.append(f"scaled to 1/{round(1 / scale)} in bytes and seconds, to fit this machine (--scale to choose)")
+    room = int(available * 0.9 / scale) - vram
+    if room < machine.usable_ram:
+        if room <= 0:
+            raise InputError(f"at scale {scale:g} not even the devices' memory fits this machine: choose a smaller --scale")
+        notes.append(f"RAM capped at {room / 2**30:.1f} GiB of the scenario's {machine.usable_ram / 2**30:.1f}: this machine "
+                     f"has no more at scale {scale:g}")  # fmt: skip
+        scenario = with_ram_cap(scenario, room)
+    return NullDevice(scale=scale, burn=burn), scenario, notes
+
+
+def with_ram_cap(scenario: Scenario, cap_bytes: int) -> Scenario:
+    """The scenario on a machine whose usable RAM is at most `cap_bytes`."""
+    machine = scenario.machine
+    if cap_bytes >= machine.usable_ram:
+        return scenario
+    capped = machine.model_copy(update={"ram": cap_bytes, "reserved": 0, "cgroup_limit": None})
+    return scenario.model_copy(update={"machine": capped})
+
+
+def available_bytes() -> int:
+    """Memory that this process may still take: the system's, or its control group's if that is less."""
+    import psutil
+
+    free = int(psutil.virtual_memory().available)
+    for limit_file, usage_file in (
+        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+    ):
+        try:
+            limit, usage = Path(limit_file).read_text().strip(), Path(usage_file).read_text().strip()
+        except OSError:
+            continue
+        if limit.isdigit():
+            free = min(free, max(0, int(limit) - int(usage)))
+    return free
+
+
+# ------------------------------------------------------------------ cpu device
+
+
+def prove(scenario: Scenario, proving: Proving, out_dir: str | os.PathLike[str] | None = None, *,
+          trace_path: str | os.PathLike[str] | None = None, progress: Progress | None = None,
+          ram_cap_bytes: int | None = None) -> tuple[RunResult, Scenario]:  # fmt: skip
+    """Real proofs through the pipeline on the CPU, each partition verified by an independent pairing before it counts.
+
+    The circuit's counts are the key's, its partitions the scenario's. Returns the scenario as it was run, too. Only a proof
+    all of whose partitions are verified has its files written. Raises InputError, FormatError.
+    """
+    idle_bytes = process_resident_bytes()
+    # NumPy's BLAS is not used; its threads would only take time and memory
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from cuzk.exec.cpu import CpuDevice
+    from cuzk.groth16.formats.wtns import WtnsFile
+    from cuzk.groth16.load import load_key
+    from cuzk.groth16.prover.blinding import Blinding
+
+    key = load_key(proving.key, proving.r1cs)
+    files = [WtnsFile(path) for path in proving.witnesses]
+    for file in files:
+        file.check_fits(key.n_wires, proving.key)
+        file.check_values()
+    quotient = key.require_quotient(scenario.policy.quotient)
+    scenario = scenario.with_policy(quotient=quotient).model_copy(
+        update={"circuit": circuit_of(key, files[0].values, scenario.circuit.partitions)}
+    )
+    if scenario.workload.circuits:
+        raise InputError("a run with a key proves one circuit; the scenario's workload mixes several")
+    if ram_cap_bytes is not None:
+        scenario = with_ram_cap(scenario, ram_cap_bytes)
+    seed = proving.insecure_seed
+    blinding = Blinding.random if seed is None else lambda: Blinding.from_seed(seed)
+    device = CpuDevice(key, [file.values for file in files], quotient, idle_bytes, proving.threads, blinding)
+    complete: list[int] = []
+
+    def on_proof(proof: Proof) -> None:
+        complete.append(proof.number)
+        if progress is not None:
+            progress(proof)
+
+    result = run(scenario, device, trace_path=trace_path, progress=on_proof,
+                 measured={"idle_bytes": idle_bytes, "quotient": quotient, "private": seed is None})  # fmt: skip
+    result.document["measured"]["verified_partitions"] = sum(len(device.parts_of(number)) for number in complete)
+    result.document["measured"]["development_key"] = key.development
+    if out_dir is not None:
+        files_of = {number: device.parts_of(number) for number in sorted(complete)}
+        result.document["measured"]["files"] = write_proofs(Path(out_dir), files_of)
+    return result, scenario
+
+
+def circuit_of(key: Any, witness: Any, partitions: int) -> Circuit:
+    """The counts of a key's circuit, and the shares of its witness."""
+    import numpy as np
+
+    system = key.system
+    inputs = key.n_public + 1
+    used_a, used_b = (m.used_columns(key.n_wires) for m in (system.a, system.b))
+    zero_high = ~witness[:, 1:].any(axis=1)
+    ones = int(np.count_nonzero(zero_high & (witness[:, 0] == 1)))
+    zeros = int(np.count_nonzero(zero_high & (witness[:, 0] == 0)))
+    queries = [q for q in (key.a_query, key.b_g1_query, key.b_g2_query, key.l_query, key.l_c_free_query) if q is not None]
+    points = [q.points for q in queries] + [h for h in (key.h_odd, key.h_monomial) if h is not None]
+    matrices = [m for m in (system.a, system.b, system.c) if m is not None]
+    # rows fill more than half of the domain, or the domain would be another one
+    rows = max(system.a.rows, key.domain // 2 + 1 if key.domain > 1 else 1)
+    return Circuit(
+        name=Path(str(key.path)).stem, constraints=rows, aux=max(1, key.n_wires - inputs), inputs=inputs,
+        nnz_a=system.a.nonzeros, nnz_b=system.b.nonzeros, nnz_c=system.c.nonzeros if system.c is not None else 0,
+        density_a_aux=int(used_a[inputs:].sum()), density_b_input=int(used_b[:inputs].sum()),
+        density_b_aux=int(used_b[inputs:].sum()),
+        full_size_share=(len(witness) - ones - zeros) / len(witness), ones_share=ones / len(witness), partitions=partitions,
+        srs=sum(p.nbytes for p in points), pce=sum(a.nbytes for m in matrices for a in (m.row_ptr, m.col, m.coef_id)),
+        provenance={"*": f"counted in {key.path}"},
+    )  # fmt: skip
+
+
+def write_proofs(directory: Path, proofs: dict[int, dict[int, Any]]) -> list[str]:
+    """`proof-000/proof-07.json` and `public-07.json` for every partition, and `proof-000.bin`: the partitions' compressed
+    proofs one after another. Returns the paths of the latter. Raises InputError."""
+    from cuzk.groth16.formats.files import atomic_write, write_text
+    from cuzk.groth16.formats.proof import proof_json, public_json
+
+    written = []
+    try:
+        for number, parts in proofs.items():
+            folder = directory / f"proof-{number:03d}"
+            folder.mkdir(parents=True, exist_ok=True)
+            for partition, (made, public) in sorted(parts.items()):
+                write_text(folder / f"proof-{partition:02d}.json", proof_json(made))
+                write_text(folder / f"public-{partition:02d}.json", public_json(public))
+            target = directory / f"proof-{number:03d}.bin"
+            with atomic_write(target) as file:
+                file.write(b"".join(made.to_bytes() for _, (made, _) in sorted(parts.items())))
+            written.append(str(target))
+    except OSError as error:
+        raise InputError(f"{directory}: {error.strerror}") from error
+    return written
+
+
+def progress_line(total: int) -> Progress | None:
+    """A line on stderr that counts proofs, if that is a terminal."""
+    if not sys.stderr.isatty():
+        return None
+    done = 0
+
+    def show(proof: Proof) -> None:
+        nonlocal done
+        done += 1
+        end = "\r\033[K" if done >= total else ""
+        took = (proof.completed_s or 0.0) - proof.admitted_s
+        sys.stderr.write(f"\r\033[K{done} of {total} proofs, the last one took {took:.1f} s{end}")
+        sys.stderr.flush()
+
+    return show
