@@ -2,6 +2,9 @@
 
 mimc: chains of x^5, full-width values. bits: boolean gates, 99 % zeros and ones. Any size up to 2^27, without a
 compiler.
+
+porep-2k, -8m, -512m, -32g, -64g: the PoRep circuit of a Filecoin sector, counted in the emitted circuit; --yaml writes
+it for scenarios, --template its matrices as one challenge to repeat.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ def constraint_count(text: str) -> int:
 
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("circuit", help="built-in benchmark circuits", description=__doc__)
-    parser.add_argument("name", metavar="NAME", help="mimc or bits")
+    parser.add_argument("name", metavar="NAME", help="mimc, bits, porep-2k … porep-64g")
     parser.add_argument(
         "--constraints", type=constraint_count, metavar="N", default=1 << 16, help="exactly; 2^k works too"
     )
@@ -31,6 +34,8 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--pce", metavar="FILE", help="write the matrices as a mapped file")
     parser.add_argument("--wtns", metavar="FILE", help="write a satisfying witness")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the witness")
+    parser.add_argument("--yaml", metavar="FILE", help="porep-… only: write the counts for scenarios")
+    parser.add_argument("--template", metavar="FILE", help="porep-… only: write the matrices as a template")
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
 
 
@@ -42,6 +47,12 @@ def run(args: argparse.Namespace) -> int:
     from cuzk.groth16.formats.wtns import write_wtns_chunks
     from cuzk.groth16.inspect import domain_for, proof_memory, size_text
 
+    if args.name.lower().startswith("porep-"):
+        from cuzk.cli.porep_circuit import run as run_porep
+
+        return run_porep(args)
+    if args.yaml or args.template:
+        raise InputError("--yaml and --template are for the porep-… circuits")
     if args.seed < 0:
         raise InputError("--seed must not be negative")
     family, tiling = builtin(args.name, args.constraints)

@@ -11,7 +11,7 @@ import numpy as np
 from cuzk import native
 from cuzk.circuits.hashes import poseidon_mont
 from cuzk.circuits.porep.shape import DRG_PARENTS, NODE_BYTES, Shape, parent_sequence
-from cuzk.errors import InputError
+from cuzk.errors import FormatError, InputError
 from cuzk.porep.graph import Graph
 from cuzk.porep.ids import SectorIds, truncated
 from cuzk.porep.trees import Tree, poseidon_tree, sha256_tree
@@ -46,26 +46,26 @@ class Sealed:
         return [layer[nodes] for layer in self.labels]
 
 
-def pad_data(raw: bytes, shape: Shape) -> np.ndarray:
-    """Data as (nodes, 4) uint64: exactly a sector (each 32 bytes a number below 2^254) or 127/128 of one, to which two
-    zero bits are added after every 254. Raises InputError for any other length."""
+def pad_data(raw: np.ndarray, shape: Shape, name: str = "data") -> np.ndarray:
+    """(n,) uint8 as (nodes, 4) uint64: exactly a sector (each 32 bytes a number below 2^254) or 127/128 of one, to which
+    two zero bits are added after every 254. Raises InputError for any other length; `name` is where the data is from."""
     full, packed = shape.sector_bytes, shape.sector_bytes // 128 * 127
     if len(raw) == packed:
-        bits = np.unpackbits(np.frombuffer(raw, np.uint8), bitorder="little").reshape(-1, 254)
+        bits = np.unpackbits(raw, bitorder="little").reshape(-1, 254)
         padded = np.zeros((len(bits), 256), np.uint8)
         padded[:, :254] = bits
         return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
     if len(raw) != full:
         raise InputError(
-            f"a {shape.name} sector takes {packed:,} bytes of data (or {full:,} already padded), not {len(raw):,}"
+            f"{name}: {len(raw):,} bytes; a {shape.name} sector takes {packed:,} of data (or {full:,} already padded)"
         )
-    nodes = np.frombuffer(raw, np.uint64).reshape(-1, 4)
+    nodes = np.array(raw).view(np.uint64).reshape(-1, 4)
     bad = np.flatnonzero(nodes[:, 3] >> np.uint64(62))
     if len(bad):
-        raise InputError(
-            f"padded data: the two top bits of every 32 bytes must be zero; they are not at byte {int(bad[0]) * NODE_BYTES}"
+        raise FormatError(
+            name, "padded data: the two top bits of every 32 bytes must be zero", offset=int(bad[0]) * NODE_BYTES
         )
-    return nodes.copy()
+    return nodes
 
 
 def label_layer(

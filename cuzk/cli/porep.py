@@ -1,0 +1,202 @@
+"""`cuzk porep seal|setup|prove|verify|inputs`: a Filecoin sector from data to an accepted Proof of Replication.
+
+seal replicates DATA (2,032 bytes for a 2 KiB sector, or 2,048 already padded) into a directory; setup makes a development
+key for the sector's circuit; prove opens the challenges of a seed and proves them; verify recomputes the public inputs
+from the statement and checks the proof; inputs prints them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from typing import Any
+
+from cuzk.cli.proving import print_json, terminal_progress, warn_development
+
+ZERO = "00" * 32
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser("porep", help="Filecoin sectors", description=__doc__,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    verbs = parser.add_subparsers(dest="porep_verb", required=True, metavar="VERB")
+    _seal_parser(verbs)
+    setup = verbs.add_parser("setup", help="a development key for a sector's circuit")
+    setup.add_argument("--sector", required=True, metavar="SIZE", help="2KiB, 8MiB or 512MiB")
+    setup.add_argument("-o", "--output", required=True, metavar="KEY", help=".params (Filecoin's layout), .ckey or .zkey")
+    prove = verbs.add_parser("prove", help="prove that a sector is sealed")
+    prove.add_argument("directory", metavar="DIR", help="the sealed sector")
+    prove.add_argument("key", metavar="KEY", help=".params, .ckey or .zkey of the sector's circuit")
+    prove.add_argument("--seed", metavar="HEX", default=ZERO, help="32 bytes of randomness from which challenges follow")
+    prove.add_argument("-o", "--output", metavar="DIR", help="for proof.bin, public.json, statement.json (default: DIR/proof)")
+    prove.add_argument("--quotient", choices=("bellman", "odd-coset", "c-free"), help="default: the best that the key serves")
+    prove.add_argument("--threads", type=int, metavar="N", help="threads (default: all cores)")
+    verify = verbs.add_parser("verify", help="check a proof against its statement")
+    verify.add_argument("directory", metavar="PROOF_DIR", help="with proof.bin and statement.json")
+    verify.add_argument("key", metavar="VKEY", help="verifying key, or a proving key")
+    inputs = verbs.add_parser("inputs", help="public inputs that follow from a statement")
+    inputs.add_argument("statement", metavar="STATEMENT", help="statement.json or seal.json")
+    inputs.add_argument("--seed", metavar="HEX", help="32 bytes; replaces the statement's")
+    inputs.add_argument("--api-version", choices=("1.0", "1.1"), help="graph of this API version, whatever the porep id says")
+    for verb in (setup, prove, verify, inputs):
+        verb.add_argument("--json", action="store_true", help="one JSON document on stdout")
+
+
+def _seal_parser(verbs: Any) -> None:
+    seal = verbs.add_parser("seal", help="replicate data into a sealed sector")
+    seal.add_argument("data", metavar="DATA", help="file with the sector's data")
+    seal.add_argument("--sector", required=True, metavar="SIZE", help="2KiB, 8MiB or 512MiB")
+    seal.add_argument("-o", "--output", required=True, metavar="DIR", help="a new directory")
+    seal.add_argument("--prover-id", metavar="HEX", default=ZERO, help="32 bytes")
+    seal.add_argument("--sector-number", metavar="N", type=int, default=0)
+    seal.add_argument("--ticket", metavar="HEX", default=ZERO, help="32 bytes")
+    seal.add_argument("--porep-id", metavar="HEX", help="32 bytes (default: the sector's registered type, API version 1.1)")
+    seal.add_argument("--api-version", choices=("1.0", "1.1"), help="default: that of the porep id")
+    seal.add_argument("--json", action="store_true", help="one JSON document on stdout")
+
+
+def run(args: argparse.Namespace) -> int:
+    return {"seal": _seal, "setup": _setup, "prove": _prove, "verify": _verify, "inputs": _inputs}[args.porep_verb](args)
+
+
+def _note(text: str) -> None:
+    if sys.stderr.isatty():
+        print(text, file=sys.stderr)
+
+
+def _small_shape(name: str) -> Any:
+    from cuzk.circuits.porep.shape import shape
+    from cuzk.porep.proving import require_small
+
+    found = shape(name)
+    require_small(found)
+    return found
+
+
+def _seal(args: argparse.Namespace) -> int:
+    from cuzk.groth16.formats.files import map_file
+    from cuzk.porep.files import save_sealed
+    from cuzk.porep.ids import SectorIds, hex32, porep_id
+    from cuzk.porep.sealing import pad_data, seal
+
+    start = time.perf_counter()
+    shape = _small_shape(args.sector)
+    registered = hex32(args.porep_id, "--porep-id") if args.porep_id else porep_id(shape, args.api_version or "1.1")
+    ids = SectorIds(hex32(args.prover_id, "--prover-id"), args.sector_number, hex32(args.ticket, "--ticket"), registered)
+    data = map_file(args.data)
+    padded = pad_data(data, shape, args.data)
+    sealed = seal(shape, ids, padded, args.api_version, _note)
+    save_sealed(sealed, args.output)
+    total_s = time.perf_counter() - start
+    document = {"sector": shape.name, "directory": args.output, "comm_d_hex": sealed.comm_d.hex(),
+                "comm_r_hex": sealed.comm_r.hex(), "replica_id_hex": sealed.replica_id.hex(), "total_s": total_s}  # fmt: skip
+    if args.json:
+        print_json(document)
+    else:
+        print(f"sealed {shape.name} in {total_s:.2f} s: {args.output}")
+        print(f"comm_d {sealed.comm_d.hex()}\ncomm_r {sealed.comm_r.hex()}")
+    return 0
+
+
+def _setup(args: argparse.Namespace) -> int:
+    from cuzk.groth16.setup.development import key_suffix, setup_development
+    from cuzk.porep.partition import PartitionMaker
+    from cuzk.porep.proving import porep_system
+
+    start = time.perf_counter()
+    shape = _small_shape(args.sector)
+    key_suffix(args.output)
+    setup_development(porep_system(PartitionMaker(shape)), args.output, progress=terminal_progress())
+    warn_development(args.output)
+    total_s, size = time.perf_counter() - start, os.path.getsize(args.output)
+    if args.json:
+        print_json({"key": args.output, "sector": shape.name, "bytes": size, "development_key": True, "total_s": total_s})
+    else:
+        print(f"{args.output}: {size:,} bytes, development key of the {shape.name} PoRep circuit, {total_s:.1f} s")
+    return 0
+
+
+def _prove(args: argparse.Namespace) -> int:
+    from cuzk.errors import InputError
+    from cuzk.groth16.formats.files import atomic_write, write_text
+    from cuzk.porep.files import load_sealed
+    from cuzk.porep.ids import hex32
+    from cuzk.porep.partition import PartitionMaker
+    from cuzk.porep.proving import load_porep_key, prove_sector
+    from cuzk.porep.statement import Statement
+
+    start = time.perf_counter()
+    if args.threads is not None and args.threads < 1:
+        raise InputError("--threads must be at least 1")
+    seed = hex32(args.seed, "--seed")
+    sealed = load_sealed(args.directory)
+    maker = PartitionMaker(sealed.shape)
+    key = load_porep_key(args.key, maker)
+    if key.development:
+        warn_development(args.key)
+    made = prove_sector(sealed, key, maker, seed, args.threads, args.quotient, _note)
+    output = args.output or os.path.join(args.directory, "proof")
+    try:
+        os.makedirs(output, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{output}: {error.strerror}") from error
+    statement = Statement(sealed.shape, sealed.ids, sealed.comm_d, sealed.comm_r, seed, sealed.version)
+    paths = {name: os.path.join(output, name) for name in ("proof.bin", "public.json", "statement.json")}
+    with atomic_write(paths["proof.bin"]) as file:
+        file.write(b"".join(m.proof.to_bytes() for m in made))
+    write_text(paths["public.json"], json.dumps([[str(v) for v in m.public] for m in made], indent=1) + "\n")
+    write_text(paths["statement.json"], json.dumps(statement.document(), indent=2) + "\n")
+    total_s = time.perf_counter() - start
+    if args.json:
+        print_json({"verified": True, "development_key": key.development, "partitions": len(made),
+                    "quotient": made[0].quotient, "proof_hex": [m.proof.to_bytes().hex() for m in made], "files": paths,
+                    "step_s": [m.step_s for m in made], "total_s": total_s})  # fmt: skip
+    else:
+        print(f"{len(made)} proof(s) verified: {sealed.shape.name}, domain {key.domain}, {total_s:.1f} s")
+        print("\n".join(paths.values()))
+    return 0
+
+
+def _verify(args: argparse.Namespace) -> int:
+    from cuzk.errors import InputError
+    from cuzk.groth16.formats.proof import read_proofs
+    from cuzk.groth16.load import read_any_vk
+    from cuzk.groth16.verify import Verifier, require_valid
+    from cuzk.porep.statement import read_statement
+
+    statement = read_statement(os.path.join(args.directory, "statement.json"))
+    proofs = read_proofs(os.path.join(args.directory, "proof.bin"))
+    publics = statement.public_inputs()
+    if len(proofs) != len(publics):
+        raise InputError(f"{args.directory}: {len(proofs)} proofs; a {statement.shape.name} sector has {len(publics)}")
+    key = read_any_vk(args.key)
+    if key.development:
+        warn_development(args.key)
+    require_valid(Verifier(key, args.key), proofs, publics)
+    if args.json:
+        print_json({"valid": True, "proofs": len(proofs), "development_key": key.development})
+    else:
+        print(f"valid: the {statement.shape.name} sector {statement.ids.sector_number} is sealed")
+    return 0
+
+
+def _inputs(args: argparse.Namespace) -> int:
+    from dataclasses import replace
+
+    from cuzk.porep.ids import hex32
+    from cuzk.porep.statement import read_statement
+
+    statement = read_statement(args.statement)
+    if args.seed:
+        statement = statement.with_seed(hex32(args.seed, "--seed"))
+    if args.api_version:
+        statement = replace(statement, version=args.api_version)
+    publics = statement.public_inputs()
+    if args.json:
+        print_json({"sector": statement.shape.name, "partitions": [[str(v) for v in p] for p in publics]})
+    else:
+        print(json.dumps([[str(v) for v in p] for p in publics], indent=1))
+    return 0

@@ -1,0 +1,35 @@
+"""From a sector to a partition's witness: the template and its library, emitted once for a size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cuzk.circuits.emitter import Library
+from cuzk.circuits.matvec import TemplateWalker
+from cuzk.circuits.porep.shape import Shape
+from cuzk.circuits.porep.template import porep_template
+from cuzk.circuits.porep.witness import porep_witness
+from cuzk.circuits.witness import BitWitness
+from cuzk.errors import ProofInvalid
+from cuzk.porep.opening import challenge_values, prefix_values
+from cuzk.porep.sealing import Sealed
+from cuzk.porep.synthetic import SyntheticSector
+
+
+class PartitionMaker:
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self.library = Library()
+        self.template = porep_template(shape, self.library)
+
+    def witness(self, sector: Sealed | SyntheticSector, nodes: Sequence[int]) -> BitWitness:
+        """The values of a partition that opens `nodes`. What does not fit fails its row, not this call."""
+        prefix, challenges = prefix_values(sector), challenge_values(sector, nodes)
+        return porep_witness(self.shape, self.template, self.library, prefix, challenges)
+
+    def require_satisfied(self, witness: BitWitness) -> None:
+        """Raises ProofInvalid that names the gadget of the first row that does not hold."""
+        row = TemplateWalker(self.template).first_unsatisfied(witness)
+        if row >= 0:
+            name = self.template.row_name(row)
+            raise ProofInvalid(f"the sector does not satisfy its circuit: row {row} fails, in {name}")

@@ -1,0 +1,66 @@
+"""Setup and proofs of a sector's circuit with the project's own prover."""
+
+from __future__ import annotations
+
+from os import PathLike
+
+from cuzk.circuits.constraints import template_system
+from cuzk.circuits.porep.shape import Shape
+from cuzk.errors import InputError
+from cuzk.groth16.constraints import ConstraintSystem
+from cuzk.groth16.formats.files import map_file
+from cuzk.groth16.key import ProvingKey
+from cuzk.groth16.load import load_key, params_key
+from cuzk.groth16.prover.run import Proved, prove
+from cuzk.groth16.verify import Verifier
+from cuzk.porep.ids import challenges
+from cuzk.porep.partition import PartitionMaker
+from cuzk.porep.sealing import Progress, Sealed
+
+
+def porep_system(maker: PartitionMaker) -> ConstraintSystem:
+    require_small(maker.shape)
+    return template_system(maker.template)
+
+
+def require_small(shape: Shape) -> None:
+    if shape.layers > 2:
+        raise InputError(
+            f"{shape.name}: its circuit has 130 million rows a partition; setup and proofs of this command are for "
+            "2KiB, 8MiB and 512MiB sectors"
+        )
+
+
+def load_porep_key(path: str | PathLike[str], maker: PartitionMaker) -> ProvingKey:
+    """A key for a sector's circuit: .params (the matrices come from the circuit), or .ckey, .zkey that hold their own.
+    Raises InputError for the key of another circuit."""
+    magic = map_file(path)[:8].tobytes()
+    template = maker.template
+    if magic != b"cuzk-key" and magic[:4] not in (b"zkey", b"r1cs", b"wtns", b"ptau"):
+        return params_key(path, porep_system(maker), f"the {maker.shape.name} PoRep circuit")
+    key = load_key(path)
+    expected = (template.n_inputs + template.n_aux, template.n_inputs - 1, template.log2_domain)
+    if (key.n_wires, key.n_public, key.log_domain) != expected:
+        raise InputError(
+            f"{path}: not a key of the {maker.shape.name} PoRep circuit: {key.n_wires:,} wires, {key.n_public} public, "
+            f"domain 2^{key.log_domain}; it needs {expected[0]:,}, {expected[1]}, 2^{expected[2]}"
+        )
+    return key
+
+
+def prove_sector(
+    sealed: Sealed, key: ProvingKey, maker: PartitionMaker, seed: bytes, threads: int | None = None,
+    quotient: str | None = None, progress: Progress = lambda _: None,
+) -> list[Proved]:  # fmt: skip
+    """One verified proof for each partition. Raises ProofInvalid that names the gadget where the sector does not satisfy
+    the circuit, before anything costly."""
+    verifier = Verifier(key.verifying_key(), f"the verifying key in {key.path}")
+    made = []
+    for partition in range(maker.shape.partitions):
+        progress(f"witness of partition {partition}")
+        nodes = challenges(maker.shape, sealed.replica_id, seed, partition)
+        witness = maker.witness(sealed, nodes)
+        maker.require_satisfied(witness)
+        progress(f"proof of partition {partition}")
+        made.append(prove(key, witness.expand_std(), quotient, threads=threads, verifier=verifier))
+    return made

@@ -1,0 +1,121 @@
+"""What a PoRep proof states, as a JSON file.
+
+Keys: `sector` (such as "2KiB") or `sector_bytes`; `prover_id_hex`, `sector_number`, `ticket_hex`, `porep_id_hex`,
+`comm_d_hex`, `comm_r_hex`, `seed_hex` (each 32 bytes but the number); `api_version` ("1.0" or "1.1"; by default that of
+the registered type in the porep id). Other keys are ignored.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import Any
+
+from cuzk.circuits.field import MODULUS
+from cuzk.circuits.porep.shape import SHAPES, Shape, shape
+from cuzk.errors import FormatError, InputError
+from cuzk.groth16.formats.files import read_small
+from cuzk.porep.ids import SectorIds, hex32
+from cuzk.porep.opening import public_inputs
+
+
+@dataclass(frozen=True)
+class Statement:
+    shape: Shape
+    ids: SectorIds
+    comm_d: bytes
+    comm_r: bytes
+    seed: bytes | None = None
+    version: str | None = None
+
+    def public_inputs(self) -> list[list[int]]:
+        """Of each partition, without ONE. Raises InputError without a seed."""
+        if self.seed is None:
+            raise InputError("the statement has no seed: the challenges follow from it (--seed)")
+        return [
+            public_inputs(self.shape, self.ids, self.comm_d, self.comm_r, self.seed, k, self.version)
+            for k in range(self.shape.partitions)
+        ]
+
+    def document(self) -> dict[str, Any]:
+        ids = self.ids
+        out: dict[str, Any] = {
+            "sector": self.shape.name,
+            "prover_id_hex": ids.prover_id.hex(),
+            "sector_number": ids.sector_number,
+            "ticket_hex": ids.ticket.hex(),
+            "porep_id_hex": ids.porep_id.hex(),
+            "comm_d_hex": self.comm_d.hex(),
+            "comm_r_hex": self.comm_r.hex(),
+        }
+        if self.seed is not None:
+            out["seed_hex"] = self.seed.hex()
+        if self.version is not None:
+            out["api_version"] = self.version
+        return out
+
+    def with_seed(self, seed: bytes) -> Statement:
+        return replace(self, seed=seed)
+
+
+def element_bytes(raw: bytes, what: str) -> bytes:
+    """32 bytes that are a field element, little-endian. Raises InputError."""
+    if int.from_bytes(raw, "little") >= MODULUS:
+        raise InputError(f"{what}: not below the field's modulus")
+    return raw
+
+
+def parse_statement(document: Any) -> Statement:
+    """Raises InputError naming the key."""
+    if not isinstance(document, dict):
+        raise InputError("a statement is a JSON object")
+
+    def raw(key: str, needed: bool = True) -> bytes | None:
+        value = document.get(key)
+        if value is None and not needed:
+            return None
+        if not isinstance(value, str):
+            raise InputError(f"{key}: {'missing' if value is None else 'must be a string of hexadecimal digits'}")
+        return hex32(value, key)
+
+    number = document.get("sector_number")
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise InputError(f"sector_number: must be a whole number, not {number!r}")
+    version = document.get("api_version")
+    if version not in (None, "1.0", "1.1"):
+        raise InputError(f"api_version: must be 1.0 or 1.1, not {version!r}")
+    fixed = {k: raw(f"{k}_hex") for k in ("prover_id", "ticket", "porep_id", "comm_d", "comm_r")}
+    ids = SectorIds(fixed["prover_id"], number, fixed["ticket"], fixed["porep_id"])  # type: ignore[arg-type]
+    comms = [element_bytes(fixed[k], f"{k}_hex") for k in ("comm_d", "comm_r")]  # type: ignore[arg-type]
+    return Statement(_shape_of(document), ids, comms[0], comms[1], raw("seed_hex", needed=False), version)
+
+
+def _shape_of(document: dict[str, Any]) -> Shape:
+    name, size = document.get("sector"), document.get("sector_bytes")
+    if isinstance(name, str):
+        return shape(name)
+    for known in SHAPES:
+        if known.sector_bytes == size:
+            return known
+    raise InputError(f"sector: must be one of {', '.join(s.name for s in SHAPES)} (or sector_bytes its size)")
+
+
+def read_json(path: str | PathLike[str]) -> Any:
+    data = read_small(path, 1 << 20)
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        offset = error.pos if isinstance(error, json.JSONDecodeError) else None
+        raise FormatError(path, f"not JSON: {error}", offset=offset) from error
+
+
+def read_statement(path: str | PathLike[str]) -> Statement:
+    """Raises InputError that begins with the file."""
+    document = read_json(path)
+    try:
+        return parse_statement(document)
+    except FormatError:
+        raise
+    except InputError as error:
+        raise FormatError(path, str(error)) from error
