@@ -51,7 +51,7 @@ class SimToken(Token):
 class Actor:
     """One worker at work: where it stands in its program, and on which set."""
 
-    __slots__ = ("gpu", "handle", "kind", "name", "owns", "pc", "pool", "program", "since", "slot", "started_v", "streams",
+    __slots__ = ("at_end", "gpu", "handle", "kind", "name", "owns", "pc", "pool", "program", "since", "slot", "started_v", "streams",
                  "token", "waits_for")  # fmt: skip
 
     def __init__(self, kind: str, program: list[Op], token: Any, gpu: int, pool: bool = False) -> None:
@@ -59,6 +59,8 @@ class Actor:
         self.pc = 0
         self.owns = token is not None
         self.handle: Handle | None = None
+        self.at_end: Op | None = None
+        """What must be done when the work in progress ends, even if its set has failed meanwhile."""
         self.streams: dict[str, Stream] | None = None
         self.waits_for: str | None = None
         self.since = self.started_v = 0.0

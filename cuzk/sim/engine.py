@@ -17,7 +17,8 @@ from simpy.events import Timeout
 from cuzk.errors import InputError
 from cuzk.pipeline.arbiter import FAILED, RETRY, OutOfMemory, Token
 from cuzk.pipeline.plan import Plan
-from cuzk.sim.actors import Actor, Handle, Proof, SimToken, Stream, StreamEvent, StreamWork
+from cuzk.sim.actors import Actor, Handle, Proof, SimToken
+from cuzk.sim.devices import Devices
 from cuzk.sim.jitter import deviates
 from cuzk.sim.ledger import Ledger
 from cuzk.sim.programs import Programs
@@ -53,6 +54,7 @@ class Engine:
         self.rates = SharedRates(self.env, law.dram_exponent, self.cores, self._ended, self._settled)
         self.ledger = Ledger(self)
         self.programs = Programs(self)
+        self.devices = Devices(self)
 
         self.proofs: list[Proof] = []
         self.in_flight = 0
@@ -64,14 +66,12 @@ class Engine:
         self.waited: dict[str, float] = {}
         """Seconds that actors waited, by what for."""
         self.wakes = 0
-        self._runnable: deque[tuple[Actor, Any]] = deque()
+        self.runnable: deque[tuple[Actor, Any]] = deque()
         self._pending = deque(plan.scenario.workload.plan(seed))
         self._arrived: deque[tuple[float, Any]] = deque()
         self._limit = plan.in_flight
         self._open_sets = 0
         self._finished = self.env.event()
-        self._device_work: list[dict[int, list[list[Any]]]] = [{} for _ in range(max(1, plan.gpus))]
-        self._item = 0
         self._running: dict[str, int] = {}
         self._queued: dict[str, deque[Actor]] = {}
         self._slots: dict[str, set[int]] = {}
@@ -140,7 +140,7 @@ class Engine:
                     program = self.programs.of(name, self.plan.scenario.circuit.name, gpu or 0)
                     actor = Actor(name, program, None, gpu or 0, pool=True)
                     actor.name = f"{name}:{index}" if gpu is None else f"{name}:{gpu}.{index}"
-                    self._runnable.append((actor, RETRY))
+                    self.runnable.append((actor, RETRY))
 
     # ---------------------------------------------------------------- admission
 
@@ -188,13 +188,13 @@ class Engine:
                 self._queued.setdefault(actor.kind, deque()).append(actor)
                 return
             self._running[actor.kind] = self._running.get(actor.kind, 0) + 1
-        self._runnable.append((actor, RETRY))
+        self.runnable.append((actor, RETRY))
 
     # ----------------------------------------------------------------- stepping
 
     def _settled(self) -> None:
         """Everything that can happen at this instant happens; then speeds and the next timer are set."""
-        runnable, woken = self._runnable, self.arbiter.woken
+        runnable, woken = self.runnable, self.arbiter.woken
         while (runnable or woken) and not self.stopped:
             if woken:
                 self._deliver(woken)
@@ -230,7 +230,7 @@ class Engine:
                 timer = Timeout(self.env, delay, value=(actor, value))
                 timer.callbacks.append(self._late)
             else:
-                self._runnable.append((actor, value))
+                self.runnable.append((actor, value))
         woken.clear()
 
     def _late(self, timer: SimEvent) -> None:
@@ -238,16 +238,16 @@ class Engine:
             return
         self.rates.advance(self.env.now)
         self.arbiter.now = self.env.now
-        self._runnable.append(timer.value)
+        self.runnable.append(timer.value)
         self._settled()
 
     def _ended(self, cost: Cost, owner: Any) -> None:
         """A piece of work is done (called by the rates; the actor goes on in `_settled`)."""
         self.arbiter.now = self.env.now
         if type(owner) is Actor:
-            self._runnable.append((owner, True))
+            self.runnable.append((owner, True))
         else:
-            self._stream_done(owner)
+            self.devices.done(owner)
 
     def _resume(self, actor: Actor, value: Any) -> None:
         if actor.waits_for is not None:
@@ -327,7 +327,7 @@ class Engine:
     def _end_handle(self, handle: Handle) -> None:
         handle.ended = True
         for waiter in handle.waiters:
-            self._runnable.append((waiter, True))
+            self.runnable.append((waiter, True))
         handle.waiters.clear()
 
     def detach(self, token: SimToken) -> None:
@@ -363,7 +363,7 @@ class Engine:
         if self.plan.pipeline.workers[kind].limit is not None:
             queued = self._queued.get(kind)
             if queued:
-                self._runnable.append((queued.popleft(), RETRY))
+                self.runnable.append((queued.popleft(), RETRY))
             else:
                 self._running[kind] -= 1
         if actor.slot is not None:
@@ -425,7 +425,7 @@ class Engine:
         """Host memory ran out: the kernel ends the process."""
         if self.events is not None:
             self.events.append(Event(self.env.now, "fail", reason=str(error)))
-        self._runnable.clear()
+        self.runnable.clear()
         self._stop()
 
     def _fail_proof(self, proof: Proof, reason: str) -> None:
@@ -439,13 +439,15 @@ class Engine:
         for token in proof.members:
             token.failed = True
             for handle in token.handles.values():
-                self._runnable.extend((waiter, FAILED) for waiter in handle.waiters)
+                self.runnable.extend((waiter, FAILED) for waiter in handle.waiters)
                 handle.waiters.clear()
         for token in dropped:
             self.detach(token)
 
     def _abandon(self, actor: Actor) -> None:
         """The set of this actor has failed: leave it, once its streams are still, and begin or end."""
+        if actor.at_end is not None:
+            actor.at_end(actor)
         for stream in (actor.streams or {}).values():
             if stream.busy:
                 stream.on_idle.append(actor)
@@ -453,97 +455,4 @@ class Engine:
         if self.end(actor) is False:
             return
         actor.pc = 0
-        self._runnable.append((actor, RETRY))
-
-    # ------------------------------------------------------- streams and devices
-
-    def stream_of(self, actor: Actor, label: str) -> Stream:
-        if actor.streams is None:
-            actor.streams = {}
-        stream = actor.streams.get(label)
-        if stream is None:
-            stream = actor.streams[label] = Stream(label, actor.gpu, actor)
-        return stream
-
-    def queue(self, stream: Stream, kind: str, what: Any, more: Any = None) -> None:
-        """Append to a stream: ("work", (cost, name, token), seconds), ("record", event), ("wait", event)."""
-        if kind == "work" and what[0].device is not None:
-            self._item += 1
-            self._device_work[what[0].device][self._item] = []
-            more = (more, self._item)
-        elif kind == "work":
-            more = (more, 0)
-        stream.items.append((kind, what, more))
-        if not stream.busy:
-            self._advance_stream(stream)
-
-    def _advance_stream(self, stream: Stream) -> None:
-        stream.busy = True
-        while stream.items:
-            kind, what, more = stream.items.popleft()
-            if kind == "work":
-                cost, name, token = what
-                work = StreamWork(stream, token, more[1], cost, name)
-                if self.events is not None:
-                    self._stream_event("begin", work)
-                if more[0] > 0.0:
-                    self.rates.start(cost, more[0], work)
-                    return
-                self._work_done(work)
-            elif kind == "record":
-                what.reached = True
-                for waiter in what.waiters:
-                    if type(waiter) is Actor:
-                        self._runnable.append((waiter, True))
-                    else:
-                        self._advance_stream(waiter)
-                what.waiters.clear()
-            elif not what.reached:
-                what.waiters.append(stream)
-                return
-        stream.busy = False
-        for actor in stream.on_idle:
-            self._runnable.append((actor, FAILED))
-        stream.on_idle.clear()
-
-    def _stream_done(self, work: StreamWork) -> None:
-        self._work_done(work)
-        self._advance_stream(work.stream)
-
-    def _work_done(self, work: StreamWork) -> None:
-        if self.events is not None:
-            self._stream_event("end", work)
-        if work.item:
-            self.device_done(work.cost.device, work.item)
-
-    def _stream_event(self, kind: Any, work: StreamWork) -> None:
-        self.events.append(Event(
-            self.env.now, kind, work.name, work.stream.worker.name, gpu=work.stream.gpu, stream=work.stream.label,
-            proof=work.token.proof, partition=work.token.partition,
-        ))  # fmt: skip
-
-    def device_begin(self, gpu: int) -> int:
-        """The number of a piece of device work that a host step launches and waits for."""
-        self._item += 1
-        self._device_work[gpu][self._item] = []
-        return self._item
-
-    def device_done(self, gpu: int, item: int) -> None:
-        for waiter in self._device_work[gpu].pop(item):
-            waiter[1] -= 1
-            if not waiter[1]:
-                self._runnable.append((waiter[0], True))
-
-    def synchronise(self, actor: Actor, gpu: int) -> bool:
-        """Wait until the device has done what is queued on it now, whoever queued it. False if there is any."""
-        work = self._device_work[gpu]
-        if not work:
-            return True
-        waiter = [actor, len(work)]
-        for waiters in work.values():
-            waiters.append(waiter)
-        return False
-
-    def new_event(self, token: SimToken, name: str) -> StreamEvent:
-        event = token.events[name] = StreamEvent()
-        return event
+        self.runnable.append((actor, RETRY))

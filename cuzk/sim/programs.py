@@ -301,7 +301,7 @@ class _Compiler:
 
         def synchronise(actor: Actor) -> bool:
             # the driver's trim waits for the whole device, whoever queued the work
-            return engine.synchronise(actor, gpu) or engine.block(actor, f"device {gpu}")
+            return engine.devices.synchronise(actor, gpu) or engine.block(actor, f"device {gpu}")
 
         def op(actor: Actor) -> bool:
             given = arbiter.trim(pool)
@@ -340,7 +340,7 @@ class _Compiler:
         if on != s.HOST:
             def on_stream(actor: Actor) -> bool:
                 token = actor.token
-                engine.queue(engine.stream_of(actor, on), "work", (cost, name, token), seconds(token))
+                engine.devices.queue(engine.devices.stream_of(actor, on), "work", (cost, name, token), seconds(token))
                 return True
 
             self.ops.append(on_stream)
@@ -353,12 +353,14 @@ class _Compiler:
             self._touching_work(cost, seconds, touched)
         elif device is not None:
             def on_device(actor: Actor) -> bool:
-                actor.started_v = engine.device_begin(device)
+                actor.started_v = engine.devices.device_begin(device)
+                actor.at_end = done
                 rates.start(cost, seconds(actor.token), actor)
                 return False
 
             def done(actor: Actor) -> bool:
-                engine.device_done(device, int(actor.started_v))
+                actor.at_end = None
+                engine.devices.device_done(device, int(actor.started_v))
                 return True
 
             self.ops += [on_device, done]
@@ -381,6 +383,7 @@ class _Compiler:
             token = actor.token
             work_s = max(seconds(token), 1e-9)
             actor.started_v = cost.cls.v
+            actor.at_end = done
             untouched = token.untouched
             for name, ramp, nbytes in ramps:
                 if name in untouched:
@@ -391,6 +394,7 @@ class _Compiler:
             return False
 
         def done(actor: Actor) -> bool:
+            actor.at_end = None
             token = actor.token
             work_s = max(seconds(token), 1e-9)
             untouched = token.untouched
@@ -410,7 +414,7 @@ class _Compiler:
         engine, name, on = self.engine, step.record, step.on
 
         def op(actor: Actor) -> bool:
-            engine.queue(engine.stream_of(actor, on), "record", engine.new_event(actor.token, name))
+            engine.devices.queue(engine.devices.stream_of(actor, on), "record", engine.devices.new_event(actor.token, name))
             return True
 
         self.ops.append(op)
@@ -433,7 +437,7 @@ class _Compiler:
         def op(actor: Actor) -> bool:
             event = actor.token.events.get(name)
             if event is not None and not event.reached:  # never recorded (the slow arm): nothing to wait for
-                engine.queue(engine.stream_of(actor, on), "wait", event)
+                engine.devices.queue(engine.devices.stream_of(actor, on), "wait", event)
             return True
 
         self.ops.append(op)
