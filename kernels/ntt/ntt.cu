@@ -36,10 +36,14 @@ CUZK_DEVICE void put(u32* x, const uint4& a, const uint4& b) {
 }
 CUZK_DEVICE uint4 quad(const u32* x) { return make_uint4(x[0], x[1], x[2], x[3]); }
 
-// Elements of a block's tile, and the distance between the two planes of half elements in shared memory.
-constexpr u32 MAX_TILE = 2048;
+// A block's threads at most, eight values each; distance between the two planes of half elements in shared memory.
+#ifndef NTT_THREADS
+#define NTT_THREADS 128
+#define NTT_BLOCKS 5
+#endif
+constexpr u32 MAX_TILE = 8 * NTT_THREADS;
 
-// x[e] *= table[entry], eight times
+// x *= table[entry]
 CUZK_DEVICE void mul_entry(u32* x, const uint4* __restrict__ table, u32 entry) {
     const uint4* w = table + 4 * static_cast<u64>(entry);
     uint4 w0 = w[0], w1 = w[1], w2 = w[2], w3 = w[3];
@@ -57,12 +61,14 @@ struct PassTables {
 // of the next forward one, `mid` between them). Tables are null where there is nothing to multiply.
 // EIGHTS: digits is a multiple of three, so that every small transform has eight points.
 //
+// Registers hold the eight values only during a small transform, whose own twiddles are immediates. The twiddles from tables are
+// applied one value at a time, from shared memory to shared or device memory: that is what lets five blocks share an SM.
+//
 // All places are or-ed from disjoint bit fields: what depends on the thread is computed once (`own`), what depends on the value e
 // is the same in all threads, and one operation joins them.
 template <bool EIGHTS>
-CUZK_DEVICE void transform_pass(uint4* __restrict__ data, const PassTables& t, u32 log_n, u32 lo, u32 digits, u32 cols,
+CUZK_DEVICE void transform_pass(uint4* planes, uint4* __restrict__ data, const PassTables& t, u32 log_n, u32 lo, u32 digits, u32 cols,
                                 u32 load_reversed, u32 store_natural, u32 unit_a, u32 unit_b, u32 pre_shape, u32 post_shape) {
-    CUZK_DYNAMIC_SHARED(uint4, planes);
     const u32 thread_bits = digits + cols - 3, thread = threadIdx.x;
     const u32 column_mask = (1u << cols) - 1, low_mask = (1u << lo) - 1, columns = 1u << (log_n - digits);
 
@@ -85,61 +91,109 @@ CUZK_DEVICE void transform_pass(uint4* __restrict__ data, const PassTables& t, u
     u32 own = open_gap(thread, cols + m - rho, rho);
     const u32 own_column = (blockIdx.x << cols) | (own & column_mask), own_low = own_column & low_mask;
     auto outside = [&](u32 offset) { return (own_column | (EIGHTS ? 0 : offset & column_mask)) >= columns; };
+
     {
         const uint4* from = data + 2 * static_cast<u64>(distance(own_column, own >> cols, load_reversed));
-#pragma unroll
-        for (u32 e = 0; e < 8; e++) {
-            const u32 offset = input_offset(e);
+        auto load = [&](u32* value, u32 offset) {
             const uint4* element = from + 2 * static_cast<u64>(distance(offset & column_mask, offset >> cols, load_reversed));
             uint4 a = make_uint4(0, 0, 0, 0), b = a;
             if (!outside(offset)) a = element[0], b = element[1];
-            put(x[e], a, b);
+            put(value, a, b);
+        };
+        if (t.pre0) {
+            const TableShape shape0(pre_shape & 0xffff), shape1(pre_shape >> 16);
+            const u32 digit = own >> cols, start = swizzle(own);
+            const u32 base0 = (digit << shape0.bits) + shape0.column(own_low), base1 = (digit << shape1.bits) + shape1.column(own_low);
+#pragma unroll 1
+            for (u32 e = 0; e < 8; e++) {
+                const u32 offset = input_offset(e), step = offset >> cols;
+                u32 value[8];
+                load(value, offset);
+                const uint4* table = t.pre0;
+                u32 entry = base0 + (step << shape0.bits);
+#pragma unroll 1
+                for (;;) {
+                    mul_entry(value, table, entry);
+                    if (table == t.pre1 || !t.pre1) break;
+                    table = t.pre1;
+                    entry = base1 + (step << shape1.bits);
+                }
+                uint4* at = planes + (start ^ swizzle(offset));
+                at[0] = quad(value);
+                at[MAX_TILE] = quad(value + 4);
+            }
+#pragma unroll
+            for (u32 e = 0; e < 8; e++) {
+                const uint4* at = planes + (start ^ swizzle(input_offset(e)));
+                put(x[e], at[0], at[MAX_TILE]);
+            }
+        } else {
+#pragma unroll
+            for (u32 e = 0; e < 8; e++) load(x[e], input_offset(e));
         }
     }
 
-    bool transformed = false, second = false;
+    bool second = false;
     for (;;) {
-        if (transformed) {
-            small_transforms<EIGHTS>(x, rho);
-            m -= rho;
-        }
-        const bool inner = transformed && m > 0;  // otherwise all of the digit is there: input, or frequency
-        const u32 digit = transformed ? reverse_bits(own >> cols, digits) : own >> cols;
-        const u32 power = ((own >> cols) & ((1u << m) - 1)) << (digits - m - rho);  // of w_(2^digits), a unit of frequency
-        const bool between = t.roots_b && !second;
-        const uint4* table = !transformed ? t.pre0 : inner ? roots : between ? t.mid : t.post0;
-        const uint4* next = !transformed ? t.pre1 : inner || between ? nullptr : t.post1;
-        u32 shapes = transformed ? post_shape : pre_shape;
-        while (table) {
-            const TableShape shape(shapes & 0xffff);
-            const u32 base = inner ? 0 : (digit << shape.bits) + shape.column(own_low);
-#pragma unroll
-            for (u32 e = 0; e < 8; e++) {
-                if (e == 0 && inner) continue;
-                u32 step = transformed ? frequency(e) << (digits - rho) | reverse_bits(group(e, cols) >> cols, digits)
-                                       : input_offset(e) >> cols;
-                mul_entry(x[e], table, inner ? frequency(e) * power : base + (step << shape.bits));
+        small_transforms<EIGHTS>(x, rho);
+        m -= rho;
+        const bool inner = m > 0, between = t.roots_b && !second;
+        const u32 start = swizzle(own);
+        uint4* to = data + 2 * static_cast<u64>(distance(own_column, own >> cols, store_natural));
+        auto store = [&](const u32* value, u32 offset) {
+            uint4* element = to + 2 * static_cast<u64>(distance(offset & column_mask, offset >> cols, store_natural));
+            if (!outside(offset)) {
+                element[0] = quad(value);
+                element[1] = quad(value + 4);
             }
-            table = next;
-            next = nullptr;
-            shapes >>= 16;
+        };
+        const bool to_memory = !inner && !between;
+        const uint4* table0 = inner ? roots : between ? t.mid : t.post0;
+        if (to_memory && !table0) {
+#pragma unroll
+            for (u32 e = 0; e < 8; e++) store(x[e], output_offset(e));
+            return;
         }
-        if (!transformed) {
-            transformed = true;
-            continue;
-        }
-        if (!inner && !between) break;
-
-        if (!inner) __syncthreads();  // the second transform starts in natural order: other threads' places are written
-        u32 start = inner ? swizzle(own) : swizzle((own & column_mask) | reverse_bits(own >> cols, digits) << cols);
 #pragma unroll
         for (u32 e = 0; e < 8; e++) {
-            u32 offset = output_offset(e);
-            if (!inner) offset = (offset & column_mask) | reverse_bits(offset >> cols, digits) << cols;
-            uint4* at = planes + (start ^ swizzle(offset));
+            uint4* at = planes + (start ^ swizzle(output_offset(e)));
             at[0] = quad(x[e]);
             at[MAX_TILE] = quad(x[e] + 4);
         }
+        {
+            const TableShape shape0(post_shape & 0xffff), shape1(post_shape >> 16);
+            const uint4* table1 = to_memory ? t.post1 : nullptr;
+            // entry = base + frequency * stride: within the digit, or of the whole digit's frequency
+            const u32 digit = reverse_bits(own >> cols, digits);
+            const u32 stride0 = inner ? ((own >> cols) & ((1u << m) - 1)) << (digits - m - rho) : 1u << (digits - rho + shape0.bits);
+            const u32 base0 = inner ? 0 : (digit << shape0.bits) + shape0.column(own_low);
+            const u32 base1 = (digit << shape1.bits) + shape1.column(own_low);
+#pragma unroll 1
+            for (u32 e = inner ? 1 : 0; e < 8; e++) {
+                const u32 offset = output_offset(e), f = frequency(e);
+                const u32 other = EIGHTS || inner ? 0 : reverse_bits(group(e, cols) >> cols, digits);
+                uint4* at = planes + (start ^ swizzle(offset));
+                u32 value[8];
+                put(value, at[0], at[MAX_TILE]);
+                const uint4* table = table0;
+                u32 entry = base0 + f * stride0 + (other << shape0.bits);
+#pragma unroll 1
+                for (;;) {
+                    mul_entry(value, table, entry);
+                    if (table == table1 || !table1) break;
+                    table = table1;
+                    entry = base1 + ((f << (digits - rho) | other) << shape1.bits);
+                }
+                if (to_memory) {
+                    store(value, offset);
+                } else {
+                    at[0] = quad(value);
+                    at[MAX_TILE] = quad(value + 4);
+                }
+            }
+        }
+        if (to_memory) return;
+
         __syncthreads();
         if (!inner) {
             second = true;
@@ -149,32 +203,27 @@ CUZK_DEVICE void transform_pass(uint4* __restrict__ data, const PassTables& t, u
         }
         rho = EIGHTS || m >= 3 ? 3 : m;
         own = open_gap(thread, cols + m - rho, rho);
-        start = swizzle(own);
+        auto natural = [&](u32 place) { return (place & column_mask) | reverse_bits(place >> cols, digits) << cols; };
+        const u32 from = swizzle(inner ? own : natural(own));
 #pragma unroll
         for (u32 e = 0; e < 8; e++) {
-            const uint4* at = planes + (start ^ swizzle(input_offset(e)));
+            const u32 offset = input_offset(e);
+            const uint4* at = planes + (from ^ swizzle(inner ? offset : natural(offset)));
             put(x[e], at[0], at[MAX_TILE]);
         }
-    }
-    uint4* to = data + 2 * static_cast<u64>(distance(own_column, own >> cols, store_natural));
-#pragma unroll
-    for (u32 e = 0; e < 8; e++) {
-        const u32 offset = output_offset(e);
-        uint4* element = to + 2 * static_cast<u64>(distance(offset & column_mask, offset >> cols, store_natural));
-        if (!outside(offset)) {
-            element[0] = quad(x[e]);
-            element[1] = quad(x[e] + 4);
-        }
+        // the second transform's first values come from places that other threads write next
+        if (!inner) __syncthreads();
     }
 }
 
 #define NTT_PASS(name, eights)                                                                                               \
-    CUZK_KERNEL(256, 2)                                                                                                      \
+    CUZK_KERNEL(NTT_THREADS, NTT_BLOCKS)                                                                                     \
     name(uint4* __restrict__ data, u64 batch_stride, const uint4* __restrict__ roots_a, const uint4* __restrict__ roots_b,   \
          const uint4* __restrict__ pre0, const uint4* __restrict__ pre1, const uint4* __restrict__ post0,                    \
          const uint4* __restrict__ post1, const uint4* __restrict__ mid, u32 log_n, u32 lo, u32 digits, u32 cols,            \
          u32 load_reversed, u32 store_natural, u32 unit_a, u32 unit_b, u32 pre_shape, u32 post_shape) {                      \
-        transform_pass<eights>(data + 2 * batch_stride * blockIdx.y, {roots_a, roots_b, pre0, pre1, post0, post1, mid}, log_n, \
+        CUZK_DYNAMIC_SHARED(uint4, planes);                                                                                  \
+        transform_pass<eights>(planes, data + 2 * batch_stride * blockIdx.y, {roots_a, roots_b, pre0, pre1, post0, post1, mid}, log_n, \
                                lo, digits, cols, load_reversed, store_natural, unit_a, unit_b, pre_shape, post_shape);       \
     }
 NTT_PASS(ntt_pass_eights, true)

@@ -1,0 +1,111 @@
+"""The h quotient on the device, three ways; every step in place on a, b and c.
+
+Given A, B, C on the domain <w_n> (values a, b, c, Montgomery), P = A B - C vanishes there for a satisfied circuit:
+
+    bellman     h = P / Z as coefficients: a, b, c to the coset 7 <w_n> and back, Z = 7^n - 1 there      7 transforms
+    odd-coset   P at the odd 2n-th roots, w_2n <w_n>, against the key's Lagrange points there            6
+    c-free      A B at the odd 2n-th roots; the key has absorbed C                                        4
+
+An inverse transform and the next forward one on a coset meet in bit-reversed order, so nothing is ever permuted, and their two middle
+passes are one kernel. The scalars come out in std form: the factor 1/R rides on b's (and c's) table of coset powers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .ntt import (
+    FR_BYTES,
+    FR_MODULUS,
+    FR_RADIX,
+    PassCall,
+    Tables,
+    Transform,
+    launch_bit_reverse,
+    launch_passes,
+    natural_to_reversed,
+    root_of_unity,
+    there_and_back,
+)
+
+KINDS = ("bellman", "odd-coset", "c-free")
+TRANSFORMS = {"bellman": 7, "odd-coset": 6, "c-free": 4}
+BELLMAN_SHIFT = 7
+
+
+def polynomials(kind: str) -> str:
+    """Which of a, b, c a kind transforms."""
+    if kind not in KINDS:
+        raise ValueError(f"quotient is one of {', '.join(KINDS)}, not {kind}")
+    return "ab" if kind == "c-free" else "abc"
+
+
+class Quotient:
+    """A quotient of a domain of 2^log_n, with its tables on a device. `free` after the last run has ended."""
+
+    def __init__(self, device: Any, kind: str, log_n: int, *, root: int = 7, stream: Any = None) -> None:
+        self.device, self.kind, self.log_n = device, kind, log_n
+        self.calls, self.back = _calls(kind, log_n, root)
+        self.tables = Tables([call for calls in (*self.calls.values(), self.back) for call in calls])
+        self.tables.build(device, stream if stream is not None else device.stream())
+
+    def to_coset(self, which: str, data: int, stream: Any) -> None:
+        """Takes the values of polynomial "a", "b" or "c" at address `data` from the domain to the coset; returns at once.
+
+        One call a polynomial, so that the first can run while the next is still being copied.
+        """
+        launch_passes(self.device, self.calls[which], self.tables, data, stream)
+
+    def combine(self, a: int, b: int, c: int, stream: Any) -> None:
+        """The scalars for the MSM, 2^log_n std in natural order, in place of a; b and c (0 if c-free) are free afterwards.
+
+        bellman: the last scalar is 0 for a satisfied circuit and is not used.
+        """
+        if (c != 0) != (self.kind != "c-free"):
+            raise ValueError(f"a {self.kind} quotient takes {'no ' if c else ''}c")
+        count = 1 << self.log_n
+        # one element a thread: bound by memory, 64 (96 with c) bytes read and 32 written an element; 8 blocks an SM
+        self.device.launch(
+            self.device.kernel("ntt/ntt", "quotient_pointwise"), -(-count // 256), min(256, count),
+            (a, b, c, np.uint64(count)), stream,
+        )
+        if self.back:
+            launch_passes(self.device, self.back, self.tables, a, stream)
+            launch_bit_reverse(self.device, a, self.log_n, stream)
+
+    def run(self, a: int, b: int, c: int, stream: Any) -> None:
+        """Everything, on one stream; returns at once."""
+        for which, data in zip(polynomials(self.kind), (a, b, c), strict=False):
+            self.to_coset(which, data, stream)
+        self.combine(a, b, c, stream)
+
+    def multiplications(self) -> float:
+        """Products in all."""
+        passes = [call for calls in (*self.calls.values(), self.back) for call in calls]
+        return (sum(call.multiplications() for call in passes) + 1) * 2**self.log_n
+
+    def free(self) -> None:
+        self.tables.free()
+
+
+def _calls(kind: str, log_n: int, root: int) -> tuple[dict[str, list[PassCall]], list[PassCall]]:
+    names, count = polynomials(kind), 1 << log_n
+    shift = BELLMAN_SHIFT if kind == "bellman" else root_of_unity(log_n + 1, root)
+    vanishing = pow(shift, count, FR_MODULUS) - 1 if kind == "bellman" else 1
+    std = pow(FR_RADIX * vanishing, -1, FR_MODULUS)
+    inverse = Transform(log_n, root, True, 1, shift, pow(count, -1, FR_MODULUS))
+    forward = Transform(log_n, root, False)
+    calls = {name: there_and_back(inverse, forward, 1 if name == "a" else std) for name in names}
+    if kind != "bellman":
+        return calls, []
+    unshift = pow(shift, -1, FR_MODULUS)
+    return calls, natural_to_reversed(Transform(log_n, root, True, 1, unshift, pow(count, -1, FR_MODULUS)))
+
+
+def plan_bytes(kind: str, log_n: int) -> dict[str, int]:
+    """Device bytes: `data` (a, b and, unless c-free, c), `tables` while the plan lives, `scratch` (none) while it runs."""
+    calls, back = _calls(kind, log_n, 7)
+    tables = Tables([call for each in (*calls.values(), back) for call in each])
+    return {"data": len(polynomials(kind)) * FR_BYTES << log_n, "tables": tables.layout.total_bytes, "scratch": 0}
