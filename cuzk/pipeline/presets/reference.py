@@ -193,8 +193,6 @@ def _kernels(policy: Policy, free_d_bc: Steps) -> Steps:
         {"alloc": ["buckets", "msm_h_temps"]},
         msm_h, {"record": "msm_h_done", "on": "compute"}, {"wait": "msm_h_done"},
         {"free": ["msm_h_temps"]},
-        # allocations and synchronisation: beside prep_msm, so a lone worker waits for the longer of the two
-        {"run": "gpu_overhead"},
         {"join": "prep"},
         {"alloc": ["batch_add_temps"]}, {"run": "batch_add"}, {"free": ["batch_add_temps"]},
         {"alloc": ["tail_temps"]}, {"run": "tail_msm"}, {"free": ["tail_temps"]},
@@ -204,6 +202,9 @@ def _kernels(policy: Policy, free_d_bc: Steps) -> Steps:
     steps += [{"free": ["buckets", "d_a"]}]
     if policy.free_d_bc == "before-unlock":
         steps += free_d_bc
+    # what the GPU call takes beyond its kernels, the device memory already given back: a lone worker's hold is then
+    # prep_msm 1.91 + batch_add 0.65 + tail_msm 0.08 + 0.40 = 3.04 s, as measured (kernels beside prep_msm are hidden)
+    steps += [{"run": "gpu_overhead"}]
     return steps
 
 

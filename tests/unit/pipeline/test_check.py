@@ -112,13 +112,14 @@ def test_a_lost_permit_is_found():
 
 
 def test_opposite_lock_orders_are_found():
-    data = preset("phase10").model_dump(mode="json", by_alias=True, exclude_none=True)
-    gpu = data["workers"]["gpu"]["steps"]
-    at = index(gpu, "release", "memory_mutex")
-    gpu.append(gpu.pop(at))  # the memory mutex is now held until the end …
-    opposite = [("acquire", "compute"), ("acquire", "memory"), ("release", "memory"), ("release", "compute")]
-    data["workers"]["b_g2"]["steps"] += [{verb: f"{lock}_mutex"} for verb, lock in opposite]
-    assert any("deadlock" in text for text in errors(Pipeline.model_validate(data)))
+    def edit(workers):
+        gpu, host = workers["gpu"]["steps"], workers["dealloc_host"]["steps"]
+        at = index(gpu, "release", "gpu_mutex")
+        gpu[at:at] = [{"acquire": "dealloc_host_mutex"}, {"release": "dealloc_host_mutex"}]
+        at = index(host, "release", "dealloc_host_mutex")
+        host[at:at] = [{"acquire": "gpu_mutex"}, {"release": "gpu_mutex"}]
+
+    assert any("deadlock" in text for text in errors(edited(edit)))
 
 
 def test_arms_that_end_differently_are_found():
