@@ -56,6 +56,7 @@ class CpuDevice:
     """Proves with `key`; partition p of a proof takes witness p modulo their number, each `(n_wires, 4)` canonical."""
 
     name = "cpu"
+    time_scale = 1.0
 
     def __init__(self, key: ProvingKey, witnesses: Sequence[np.ndarray], quotient_name: str, idle_bytes: int,
                  threads: int | None = None, blinding: Callable[[], Blinding] = Blinding.random) -> None:  # fmt: skip

@@ -109,6 +109,8 @@ class Device(Protocol):
     """null, cpu, cuda. All methods are called from many threads at once."""
 
     name: str
+    time_scale: float
+    """Real seconds for one of the scenario's; 1 unless the device plays another machine."""
 
     def open(self, plan: Plan) -> None:
         """Before anything else. Raises InputError for a step that this device has no body for."""

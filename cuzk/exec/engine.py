@@ -108,8 +108,8 @@ class Engine:
         self._interrupted = True
 
     def now(self) -> float:
-        """Seconds since the start of the run."""
-        return 0.0 if self.start_s is None else time.perf_counter() - self.start_s
+        """Seconds of the scenario since the start of the run: real ones, divided by the device's time scale."""
+        return 0.0 if self.start_s is None else (time.perf_counter() - self.start_s) / self.device.time_scale
 
     def _main_loop(self) -> None:
         while True:

@@ -34,14 +34,15 @@ _SPIN_BLOCK = bytes(1 << 19)
 
 
 class NullDevice:
-    """`scale`: bytes and seconds here for one of the scenario's. Levels in the trace stay in the scenario's bytes."""
+    """`scale`: bytes here for one of the scenario's; `time_scale`: seconds. The trace stays in the scenario's own."""
 
     name = "null"
 
-    def __init__(self, scale: float = 1.0, time_scale: float | None = None, burn: Burn = "emulate") -> None:
-        self.scale, self.time_scale, self.burn = scale, scale if time_scale is None else time_scale, burn
+    def __init__(self, scale: float = 1.0, time_scale: float = 1.0, burn: Burn = "emulate") -> None:
+        self.scale, self.time_scale, self.burn = scale, time_scale, burn
         self._mutex = threading.Lock()
-        self._device_buffers: dict[str, set[HostBuffer]] = {}
+        self._counted: dict[str, set[HostBuffer]] = {}
+        """By pool: buffers whose pages the kernel counts one by one."""
         self._cache: dict[str, list[HostBuffer]] = {}
         self._idle_bytes = 0
 
@@ -83,13 +84,14 @@ class NullDevice:
     # -- memory ------------------------------------------------------------------------------------------
 
     def allocate(self, request: Allocation) -> Any:
-        device_like = request.pool.startswith("vram")
+        device_like = request.pool.startswith("vram") or self.scale < 1
         if request.cached:
             self._shrink_cache(request.pool, round(request.nbytes * self.scale))
         buffer = HostBuffer(round(request.nbytes * self.scale), device_like)
         if device_like:
+            pool = "ram" if request.pool == "pinned" else request.pool
             with self._mutex:
-                self._device_buffers.setdefault(request.pool, set()).add(buffer)
+                self._counted.setdefault(pool, set()).add(buffer)
         if not request.deferred:
             cancelled = request.set.token if request.set is not None else None
             for upto in range(CHUNK, buffer.nbytes + CHUNK, CHUNK):
@@ -116,7 +118,7 @@ class NullDevice:
 
     def _close(self, pool: str, buffer: HostBuffer) -> None:
         with self._mutex:
-            self._device_buffers.get(pool, set()).discard(buffer)
+            self._counted.get("ram" if pool == "pinned" else pool, set()).discard(buffer)
         buffer.close()
 
     def _shrink_cache(self, pool: str, nbytes: int) -> None:
@@ -129,14 +131,19 @@ class NullDevice:
                     return
                 nbytes -= last.touched
                 self._cache[pool].pop()
-                self._device_buffers.get(pool, set()).discard(last)
+                self._counted.get(pool, set()).discard(last)
                 last.close()
 
     def resident(self) -> dict[str, int]:
-        """In the scenario's bytes: measured, divided by the scale."""
+        """In the scenario's bytes: what the kernel reports, divided by the scale.
+
+        Of the host it is the process's memory above its idle state. At a scale that would blow up the interpreter's own
+        few megabytes: there it is the pages of the buffers.
+        """
         with self._mutex:
-            pools = {pool: sum(b.resident() for b in buffers) for pool, buffers in self._device_buffers.items()}
-        pools["ram"] = max(0, process_anonymous_bytes() - self._idle_bytes)
+            pools = {pool: sum(b.resident() for b in buffers) for pool, buffers in self._counted.items()}
+        if self.scale == 1:
+            pools["ram"] = max(0, process_anonymous_bytes() - self._idle_bytes)
         return {pool: round(nbytes / self.scale) for pool, nbytes in pools.items()}
 
     # -- time --------------------------------------------------------------------------------------------

@@ -118,19 +118,30 @@ def _interruptible(engine: Engine) -> Iterator[None]:
 # ----------------------------------------------------------------- null device
 
 
-def null_device(scenario: Scenario, scale: float | None, burn: Burn) -> tuple[NullDevice, Scenario, list[str]]:
-    """The null device at `scale` (None: the largest power of two at which the scenario takes at most half of what is free
-    here), the scenario with its RAM capped to what this machine has, and notes for the user."""
+TIME_SCALE = 1 / 16
+"""Of a scenario that is scaled to fit: touching pages takes real time, however few the seconds that steps pretend to take."""
+
+
+SCALED_BYTES = 2 << 30
+"""What a scenario that is scaled to fit takes at most: touching it must not outlast the steps."""
+
+
+def null_device(scenario: Scenario, scale: float | None, time_scale: float | None,
+                burn: Burn) -> tuple[NullDevice, Scenario, list[str]]:  # fmt: skip
+    """The null device at `scale` (None: the largest power of two at which the scenario's memory comes to 2 GiB at most) and `time_scale` (None: 1/16 for a scaled scenario), the scenario with its RAM capped to what this machine has,
+    and notes for the user."""
     available = available_bytes()
     machine = scenario.machine
     vram = sum(gpu.vram for gpu in machine.gpus)
     notes = []
     if scale is None:
         scale = 1.0
-        while (machine.usable_ram + vram) * scale > available / 2:
+        while (machine.usable_ram + vram) * scale > min(available / 2, SCALED_BYTES):
             scale /= 2
         if scale < 1:
-            notes.append(f"scaled to 1/{round(1 / scale)} in bytes and seconds, to fit this machine (--scale to choose)")
+            notes.append(f"scaled to 1/{round(1 / scale)} of the bytes (--scale to choose)")
+    if time_scale is None:
+        time_scale = 1.0 if scale == 1 else TIME_SCALE
     room = int(available * 0.9 / scale) - vram
     if room < machine.usable_ram:
         if room <= 0:
@@ -138,7 +149,7 @@ def null_device(scenario: Scenario, scale: float | None, burn: Burn) -> tuple[Nu
         notes.append(f"RAM capped at {room / 2**30:.1f} GiB of the scenario's {machine.usable_ram / 2**30:.1f}: this machine "
                      f"has no more at scale {scale:g}")  # fmt: skip
         scenario = with_ram_cap(scenario, room)
-    return NullDevice(scale=scale, burn=burn), scenario, notes
+    return NullDevice(scale, time_scale, burn), scenario, notes
 
 
 def with_ram_cap(scenario: Scenario, cap_bytes: int) -> Scenario:
@@ -171,13 +182,21 @@ def available_bytes() -> int:
 # ------------------------------------------------------------------ cpu device
 
 
-def prove(scenario: Scenario, proving: Proving, out_dir: str | os.PathLike[str] | None = None, *,
-          trace_path: str | os.PathLike[str] | None = None, progress: Progress | None = None,
-          ram_cap_bytes: int | None = None) -> tuple[RunResult, Scenario]:  # fmt: skip
-    """Real proofs through the pipeline on the CPU, each partition verified by an independent pairing before it counts.
+@dataclass(frozen=True)
+class Prepared:
+    """A scenario bound to a key and its witnesses; nothing has run yet."""
 
-    The circuit's counts are the key's, its partitions the scenario's. Returns the scenario as it was run, too. Only a proof
-    all of whose partitions are verified has its files written. Raises InputError, FormatError.
+    scenario: Scenario
+    """With the key's circuit and the quotient that will be used."""
+    key: Any
+    device: Any
+    measured: dict[str, Any]
+
+
+def prepare(scenario: Scenario, proving: Proving, *, ram_cap_bytes: int | None = None) -> Prepared:
+    """Open key and witnesses. The circuit's counts are the key's, its partitions the scenario's.
+
+    Raises InputError, FormatError.
     """
     idle_bytes = process_resident_bytes()
     # NumPy's BLAS is not used; its threads would only take time and memory
@@ -187,22 +206,30 @@ def prove(scenario: Scenario, proving: Proving, out_dir: str | os.PathLike[str] 
     from cuzk.groth16.load import load_key
     from cuzk.groth16.prover.blinding import Blinding
 
+    if scenario.workload.circuits:
+        raise InputError("a run with a key proves one circuit; the scenario's workload mixes several")
     key = load_key(proving.key, proving.r1cs)
     files = [WtnsFile(path) for path in proving.witnesses]
     for file in files:
         file.check_fits(key.n_wires, proving.key)
         file.check_values()
     quotient = key.require_quotient(scenario.policy.quotient)
-    scenario = scenario.with_policy(quotient=quotient).model_copy(
-        update={"circuit": circuit_of(key, files[0].values, scenario.circuit.partitions)}
-    )
-    if scenario.workload.circuits:
-        raise InputError("a run with a key proves one circuit; the scenario's workload mixes several")
+    circuit = circuit_of(key, files[0].values, scenario.circuit.partitions)
+    scenario = scenario.with_policy(quotient=quotient).model_copy(update={"circuit": circuit})
     if ram_cap_bytes is not None:
         scenario = with_ram_cap(scenario, ram_cap_bytes)
     seed = proving.insecure_seed
     blinding = Blinding.random if seed is None else lambda: Blinding.from_seed(seed)
     device = CpuDevice(key, [file.values for file in files], quotient, idle_bytes, proving.threads, blinding)
+    measured = {"idle_bytes": idle_bytes, "quotient": quotient, "private": seed is None, "development_key": key.development}
+    return Prepared(scenario, key, device, measured)
+
+
+def prove_with(prepared: Prepared, out_dir: str | os.PathLike[str] | None = None, *,
+               trace_path: str | os.PathLike[str] | None = None, progress: Progress | None = None) -> RunResult:  # fmt: skip
+    """Real proofs through the pipeline on the CPU, each partition verified by an independent pairing before it counts.
+    Only a proof all of whose partitions are verified has its files written, into `out_dir`."""
+    device = prepared.device
     complete: list[int] = []
 
     def on_proof(proof: Proof) -> None:
@@ -210,14 +237,12 @@ def prove(scenario: Scenario, proving: Proving, out_dir: str | os.PathLike[str] 
         if progress is not None:
             progress(proof)
 
-    result = run(scenario, device, trace_path=trace_path, progress=on_proof,
-                 measured={"idle_bytes": idle_bytes, "quotient": quotient, "private": seed is None})  # fmt: skip
-    result.document["measured"]["verified_partitions"] = sum(len(device.parts_of(number)) for number in complete)
-    result.document["measured"]["development_key"] = key.development
+    result = run(prepared.scenario, device, trace_path=trace_path, progress=on_proof, measured=prepared.measured)
+    proofs = {number: device.parts_of(number) for number in sorted(complete)}
+    result.document["measured"]["verified_partitions"] = sum(map(len, proofs.values()))
     if out_dir is not None:
-        files_of = {number: device.parts_of(number) for number in sorted(complete)}
-        result.document["measured"]["files"] = write_proofs(Path(out_dir), files_of)
-    return result, scenario
+        result.document["measured"]["files"] = write_proofs(Path(out_dir), proofs)
+    return result
 
 
 def circuit_of(key: Any, witness: Any, partitions: int) -> Circuit:

@@ -1,0 +1,187 @@
+"""`cuzk run SCENARIO`: execute a scenario for real.
+
+With --key and --witness on the CPU: every partition is a Groth16 proof, verified by an independent pairing before it
+counts. Without them on the null device: it takes the scenario's memory and time, scaled, and computes nothing. Either
+way the run is predicted first, if there is a calibration to predict it with.
+
+Exit code 0 when every proof came out, 3 when memory ran out, 6 for an invalid proof, 130 when interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from cuzk.cli.scenario_args import add_scenario, load
+
+if TYPE_CHECKING:
+    from cuzk.exec.result import RunResult
+    from cuzk.model.scenario import Scenario
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser("run", help="execute a scenario for real", description=__doc__,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    add_scenario(parser)
+    parser.add_argument("-o", "--output", metavar="DIR", help="directory for proofs, trace.jsonl and run.json; made if absent")
+    parser.add_argument("--ram-cap", type=_size, metavar="SIZE",
+                        help="end the run cleanly when the pipeline needs more RAM: 4GiB")  # fmt: skip
+    parser.add_argument("--no-predict", action="store_true", help="do not simulate first")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    proofs = parser.add_argument_group("real proofs (device cpu)")
+    proofs.add_argument("--key", metavar="KEY", help=".zkey, .ckey or .params (these need --r1cs)")
+    proofs.add_argument("--witness", metavar="WITNESS", action="append", default=[],
+                        help=".wtns; repeat it to give the partitions different ones, in turn")  # fmt: skip
+    proofs.add_argument("--r1cs", metavar="R1CS", help="the circuit: needed for .params; names a failing constraint")
+    proofs.add_argument("--threads", type=int, metavar="N", help="threads a step (default: all cores)")
+    proofs.add_argument("--calibration", metavar="FILE", help="a calibration of this machine, to predict the run with")
+    proofs.add_argument("--insecure-seed", type=int, metavar="N",
+                        help="fixed blinding, for tests: such proofs are NOT private")  # fmt: skip
+    null = parser.add_argument_group("no proofs (device null)")
+    null.add_argument("--scale", type=_scale, metavar="X",
+                      help="bytes here for one of the scenario's, such as 1/128 (default: so that all memory comes to 2 GiB)")
+    null.add_argument("--time-scale", type=_scale, metavar="X",
+                      help="seconds here for one of the scenario's (default: 1/16 if it is scaled)")
+    null.add_argument("--burn", choices=("emulate", "spin"), default="emulate",
+                      help="how steps take their time: sleep, slowed as the calibration says (default), or burn real cores")
+
+
+def _size(text: str) -> int:
+    from cuzk.model.units import parse_bytes
+
+    try:
+        size = parse_bytes(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if size == 0:
+        raise argparse.ArgumentTypeError("a cap of nothing")
+    return size
+
+
+def _scale(text: str) -> float:
+    top, slash, bottom = text.partition("/")
+    try:
+        value = float(top) / (float(bottom) if slash else 1.0)
+    except (ValueError, ZeroDivisionError):
+        raise argparse.ArgumentTypeError(f"must be a number or a fraction such as 1/128, not {text!r}") from None
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(f"must be above 0 and at most 1, not {text!r}")
+    return value
+
+
+def run(args: argparse.Namespace) -> int:
+    from cuzk.errors import InputError
+
+    if bool(args.key) != bool(args.witness):
+        raise InputError("--key and --witness go together: both for real proofs, neither for the null device")
+    if args.threads is not None and args.threads < 1:
+        raise InputError("--threads must be at least 1")
+    scenario = load(args)
+    if args.output:
+        try:
+            os.makedirs(args.output, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{args.output}: {error.strerror}") from error
+    result, predicted, notes = _prove(args, scenario) if args.key else _play(args, scenario)
+    document = result.to_json()
+    if predicted is not None:
+        document["predicted"] = {key: predicted[key] for key in ("verdict", "oom", "throughput", "peaks", "calibration")}
+    document["warnings"] = notes
+    if args.output:
+        from cuzk.report.files import write_text
+
+        write_text(os.path.join(args.output, "run.json"), json.dumps(document, indent=2) + "\n")
+    print(json.dumps(document, indent=2) if args.json else _text(document))
+    if result.error is not None:
+        from cuzk.exec.engine import describe
+
+        print(f"cuzk: {describe(result.error)}", file=sys.stderr)
+    return result.exit_code
+
+
+def _trace(args: argparse.Namespace) -> str | None:
+    return os.path.join(args.output, "trace.jsonl") if args.output else None
+
+
+def _play(args: argparse.Namespace, scenario: Scenario) -> tuple[RunResult, dict[str, Any] | None, list[str]]:
+    """On the null device: what it plays is the scenario's own calibration, so that predicts it."""
+    from cuzk.exec.run import null_device, progress_line, with_ram_cap
+    from cuzk.exec.run import run as execute
+
+    if args.ram_cap is not None:
+        scenario = with_ram_cap(scenario, args.ram_cap)
+    device, scenario, notes = null_device(scenario, args.scale, args.time_scale, args.burn)
+    for note in notes:
+        print(f"cuzk: {note}", file=sys.stderr)
+    if args.burn == "spin" and device.scale < 1:
+        notes.append("burning cores at a scale: the cores are this machine's, not the scenario's")
+    predicted = None
+    if scenario.calibration is None:
+        notes.append("no calibration: steps take no time, and nothing is predicted")
+    elif not args.no_predict:
+        predicted = _predict(scenario)
+    progress = progress_line(scenario.workload.proofs)
+    measured = {"scale": device.scale, "time_scale": device.time_scale, "burn": args.burn}
+    return execute(scenario, device, trace_path=_trace(args), progress=progress, measured=measured), predicted, notes
+
+
+def _prove(args: argparse.Namespace, scenario: Scenario) -> tuple[RunResult, dict[str, Any] | None, list[str]]:
+    """Real proofs on the CPU."""
+    from cuzk.exec.run import Proving, prepare, progress_line, prove_with
+
+    proving = Proving(args.key, tuple(args.witness), args.r1cs, args.threads, args.insecure_seed)
+    prepared = prepare(scenario, proving, ram_cap_bytes=args.ram_cap)
+    notes, predicted = [], None
+    if args.calibration:
+        from cuzk.model.calibration import Calibration
+        from cuzk.model.scenario import load_part
+
+        calibration = load_part(args.calibration, "calibration", Calibration)
+        if not args.no_predict:
+            predicted = _predict(prepared.scenario.model_copy(update={"calibration": calibration}))
+    elif not args.no_predict:
+        notes.append("not predicted: no calibration of this machine (cuzk calibrate DIR/trace.jsonl -o FILE makes one, "
+                     "--calibration FILE uses it)")  # fmt: skip
+        print(f"cuzk: {notes[0]}", file=sys.stderr)
+    if prepared.key.development:
+        from cuzk.cli.proving import warn_development
+
+        warn_development(args.key)
+    progress = progress_line(scenario.workload.proofs)
+    result = prove_with(prepared, args.output, trace_path=_trace(args), progress=progress)
+    return result, predicted, notes
+
+
+def _predict(scenario: Scenario) -> dict[str, Any]:
+    from cuzk.report.verdict import verdict_line
+    from cuzk.sim import simulate
+
+    document = simulate(scenario).to_json()
+    print(f"cuzk: predicted: {verdict_line(document)}", file=sys.stderr)
+    return document
+
+
+def _text(document: dict[str, Any]) -> str:
+    from cuzk.report.verdict import gib, summary
+
+    lines = [summary(document)]
+    measured, predicted = document["measured"], document.get("predicted")
+    if measured.get("verified_partitions") is not None:
+        privacy = "" if measured["private"] else ", NOT PRIVATE (fixed seed)"
+        lines.append(f"{'verified':<16}{measured['verified_partitions']} partitions by an independent pairing{privacy}")
+    if measured.get("files"):
+        lines.append(f"{'proofs':<16}{len(measured['files'])} written")
+    if predicted is not None:
+        pace, real = predicted["throughput"]["s_per_proof"], document["throughput"]["s_per_proof"]
+        parts = [predicted["verdict"].upper()]
+        if pace is not None and real is not None:
+            parts.append(f"{pace:.3f} s/proof, measured {real:.3f}")
+        for pool, peak in predicted["peaks"].items():
+            seen = document["peaks"].get(pool)
+            if seen and seen["resident_is"] == "sampled":
+                parts.append(f"{pool} {gib(peak['resident_bytes'])}, measured {gib(seen['resident_bytes'])}")
+        lines.append(f"{'predicted':<16}" + "; ".join(parts))
+    return "\n".join(lines)
