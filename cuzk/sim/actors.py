@@ -51,8 +51,8 @@ class SimToken(Token):
 class Actor:
     """One worker at work: where it stands in its program, and on which set."""
 
-    __slots__ = ("at_end", "gpu", "handle", "kind", "name", "owns", "pc", "pool", "program", "since", "slot", "started_v", "streams",
-                 "token", "waits_for")  # fmt: skip
+    __slots__ = ("at_end", "gpu", "handle", "kind", "name", "owns", "pc", "pool", "program", "since", "slot",
+                 "started_v", "streams", "token", "waits_for", "work_s")  # fmt: skip
 
     def __init__(self, kind: str, program: list[Op], token: Any, gpu: int, pool: bool = False) -> None:
         self.kind, self.program, self.token, self.gpu, self.pool = kind, program, token, gpu, pool
@@ -63,7 +63,7 @@ class Actor:
         """What must be done when the work in progress ends, even if its set has failed meanwhile."""
         self.streams: dict[str, Stream] | None = None
         self.waits_for: str | None = None
-        self.since = self.started_v = 0.0
+        self.since = self.started_v = self.work_s = 0.0
         self.slot: int | None = None
         self.name = kind
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from cuzk.sim.rates import UNIT
@@ -10,21 +11,24 @@ from cuzk.sim.result import Oom
 if TYPE_CHECKING:
     from cuzk.sim.engine import Engine
 
+Mark = dict[str, Any]
+"""The integrals at one instant (`Ledger.proof_done`)."""
 BUSY = 0.9
 """From this share of the time on a resource counts as fully used."""
 
 
-def window(marks: list[dict[str, Any]]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+def window(marks: list[Mark]) -> tuple[Mark | None, Mark]:
     """The integrals between which a run is steady: from the first finished proof to the last that still had others behind."""
     if len(marks) < 5:
         return None, marks[-1]
     return marks[0], marks[max(1, (len(marks) - 1) * 3 // 4)]
 
 
-def shares(engine: Engine) -> dict[str, float]:
-    """Share of the steady part for which each lock or device was used; permits as a share of their units;
-    `dram`: mean slowdown less one; `cores`: asked for, as a share of those there are."""
-    first, last = window(engine.ledger.marks)
+def shares(engine: Engine, first: Mark | None = None, last: Mark | None = None) -> dict[str, float]:
+    """Between two marks (default: the steady part): share of the time for which each lock or device was used, permits as
+    a share of their units; `dram`: mean slowdown less one; `cores`: asked for, as a share of those there are."""
+    if last is None:
+        first, last = window(engine.ledger.marks)
     span = last["t"] - (first["t"] if first else 0.0)
     if span <= 0.0:
         return {}
@@ -74,3 +78,22 @@ def bottleneck(engine: Engine, oom: Oom | None, used: dict[str, float]) -> dict[
     if engine.plan.in_flight is not None and engine.plan.scenario.workload.proofs > engine.plan.in_flight:
         return {"resource": "j", "why": f"only {engine.plan.in_flight} proofs are in flight: nothing else is fully used"}
     return {"resource": "workload", "why": "too few proofs to keep anything fully used"}
+
+
+def over_time(engine: Engine, parts: int = 10) -> list[dict[str, Any]]:
+    """What binds in each part of the run, neighbours with the same resource joined: {from_s, to_s, resource, why}."""
+    marks = engine.ledger.marks
+    step = max(1, len(marks) // parts)
+    chosen: list[Mark | None] = [None, *marks[step - 1 : -1 : step], marks[-1]]
+    rows: list[dict[str, Any]] = []
+    for first, last in pairwise(chosen):
+        assert last is not None
+        begin = first["t"] if first else 0.0
+        if last["t"] <= begin:
+            continue
+        found = bottleneck(engine, None, shares(engine, first, last))
+        if rows and rows[-1]["resource"] == found["resource"]:
+            rows[-1] |= {"to_s": round(last["t"], 6), "why": found["why"]}
+        else:
+            rows.append({"from_s": round(begin, 6), "to_s": round(last["t"], 6), **found})
+    return rows

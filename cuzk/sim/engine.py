@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
+from dataclasses import dataclass
 from typing import Any
 
 from simpy import Environment
@@ -25,15 +26,34 @@ from cuzk.sim.programs import Programs
 from cuzk.sim.rates import Cost, Group, SharedRates
 from cuzk.trace.event import Event
 
-Durations = dict[tuple[int, int, str], float]
-"""(proof, partition, step) -> seconds: measured ones, for a replay."""
+Durations = dict[tuple[int, int, str], list[float]]
+"""(proof, partition, step) -> seconds of its runs in order: measured ones, for a replay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a run does beside the plain one."""
+
+    trace: bool = False
+    """Keep every event."""
+    shuffle: int | None = None
+    """Seed of another legal order: of actors that can go on at one instant, and of how long wake-ups take."""
+    durations: Durations | None = None
+    """Step times of a measured run instead of the cost laws."""
+    unlimited_ram: bool = False
+    """Go on beyond the host's memory: for bands of peaks."""
+    errors: int | None = None
+    """Seed of a draw of each cost law within its stated error."""
+    extra_error: float = 0.0
+    """Relative error of every cost law beside its stated one."""
 
 
 class Engine:
     """One run of `plan`. Used once: `run()`, then read the attributes."""
 
-    def __init__(self, plan: Plan, seed: int, *, trace: bool = False, shuffle: int | None = None,
-                 durations: Durations | None = None) -> None:  # fmt: skip
+    def __init__(self, plan: Plan, seed: int, options: Options) -> None:
+        durations, shuffle, trace = options.durations, options.shuffle, options.trace
+        self.options = options
         self.plan, self.seed, self.durations = plan, seed, durations
         calibration = plan.scenario.calibration
         if calibration is None:
@@ -41,6 +61,9 @@ class Engine:
         self.calibration = calibration
         self.env = Environment()
         self.arbiter = plan.arbiter(seed)
+        if options.unlimited_ram:
+            for name in ("ram", "pinned"):
+                self.arbiter.pools[name].capacity = 1 << 62
         self.events: list[Event] | None = [] if trace else None
         self.random = random.Random(seed)
         self.shuffle = random.Random(shuffle) if shuffle is not None else None
@@ -227,11 +250,14 @@ class Engine:
             if self.shuffle is not None and delay:
                 delay *= 2.0 * self.shuffle.random()
             if delay > 0.0:
-                timer = Timeout(self.env, delay, value=(actor, value))
-                timer.callbacks.append(self._late)
+                self._delay(delay, actor, value)
             else:
                 self.runnable.append((actor, value))
         woken.clear()
+
+    def _delay(self, delay_s: float, actor: Actor, value: Any) -> None:
+        timer = Timeout(self.env, delay_s, value=(actor, value))
+        timer.callbacks.append(self._late)
 
     def _late(self, timer: SimEvent) -> None:
         if self.stopped:
@@ -245,7 +271,10 @@ class Engine:
         """A piece of work is done (called by the rates; the actor goes on in `_settled`)."""
         self.arbiter.now = self.env.now
         if type(owner) is Actor:
-            self.runnable.append((owner, True))
+            if self.shuffle is not None and self.shuffle.random() < 0.25:
+                self._delay(2.0 * self._wake_s * self.shuffle.random(), owner, True)
+            else:
+                self.runnable.append((owner, True))
         else:
             self.devices.done(owner)
 

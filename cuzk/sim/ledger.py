@@ -40,8 +40,7 @@ class Ledger:
 
     def residents_loaded(self, slack: float) -> None:
         """`slack`: by how much the allocator's pages exceed what sets hold; the residents are allocated once, without."""
-        self.base = self.ram.live
-        self.slack = slack
+        self.base, self.slack = self.ram.live, slack
         self.ram.capacity = int((self.ram.capacity + slack * self.base) / (1.0 + slack))
 
     def with_slack(self, nbytes: int) -> int:

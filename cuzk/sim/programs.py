@@ -5,6 +5,8 @@ Everything that a formula says is evaluated here, once; a running step touches n
 
 from __future__ import annotations
 
+import math
+import random
 from typing import TYPE_CHECKING, Any
 
 from cuzk.model.calibration import CostLaw
@@ -113,7 +115,19 @@ class Programs:
         if law.jitter or law.group_jitter:
             jitter = (self._deviate[law_name], law.jitter, law.group_jitter)
         demand = law.dram_demand.evaluate(names) + extra_demand
+        if self.engine.options.errors is not None:
+            seconds *= self._drawn(law_name, law, "seconds")
+            demand *= self._drawn(law_name, law, "dram_demand")
         return Cost(name, cls, max(0.0, seconds), demand, law.cores.evaluate(names), load, device, jitter)
+
+
+    def _drawn(self, law_name: str, law: CostLaw, field: str) -> float:
+        """A factor for one figure within its standard error, the same throughout a run."""
+        error = math.hypot(law.origin(field).error or 0.0, self.engine.options.extra_error)
+        if not error:
+            return 1.0
+        z = random.Random(f"{self.engine.options.errors} {law_name} {field}").gauss(0.0, 1.0)
+        return max(0.2, 1.0 + error * max(-2.5, min(2.5, z)))
 
 
 class _Compiler:
@@ -328,7 +342,11 @@ class _Compiler:
         base = cost.seconds
         durations = self.engine.durations
         if durations is not None:
-            return lambda token: durations.get((token.proof, token.partition, name), base)
+            def measured(token: Any) -> float:
+                runs = durations.get((token.proof, token.partition, name))
+                return runs.pop(0) if runs else base
+
+            return measured
         if cost.jitter is None:
             return lambda token: base
         index, cv, group_cv = cost.jitter
@@ -381,7 +399,7 @@ class _Compiler:
 
         def run(actor: Actor) -> bool:
             token = actor.token
-            work_s = max(seconds(token), 1e-9)
+            work_s = actor.work_s = max(seconds(token), 1e-9)
             actor.started_v = cost.cls.v
             actor.at_end = done
             untouched = token.untouched
@@ -395,8 +413,7 @@ class _Compiler:
 
         def done(actor: Actor) -> bool:
             actor.at_end = None
-            token = actor.token
-            work_s = max(seconds(token), 1e-9)
+            token, work_s = actor.token, actor.work_s
             untouched = token.untouched
             for name, ramp, nbytes in ramps:
                 if name in untouched:

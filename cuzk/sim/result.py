@@ -99,6 +99,13 @@ class SimResult:
     def fits(self) -> bool:
         return self.verdict != "oom"
 
+    def trace_header(self) -> dict[str, Any]:
+        """First line of the trace file."""
+        return {
+            "clock": "sim", "scenario": self.scenario.name, "scenario_hash": self.scenario.hash(), "seed": self.seed,
+            "calibration": self.calibration,
+        }  # fmt: skip
+
     def to_json(self) -> dict[str, Any]:
         """The document of `cuzk sim --json`: same scenario, seed and version give the same bytes."""
         document: dict[str, Any] = {

@@ -8,28 +8,30 @@ from cuzk.model.scenario import Scenario
 from cuzk.pipeline.arbiter import OutOfMemory
 from cuzk.pipeline.plan import Plan, compile
 from cuzk.sim.bottleneck import bottleneck, shares
-from cuzk.sim.engine import Durations, Engine
+from cuzk.sim.engine import Engine, Options
 from cuzk.sim.result import Oom, Peak, SimResult
+from cuzk.trace.throughput import Throughput, throughput
 
 
-def simulate(scenario: Scenario, *, seed: int | None = None, trace: bool = False) -> SimResult:
-    """Run `scenario` once in simulated time. `trace`: keep every event in `result.events`.
+def simulate(scenario: Scenario, *, seed: int | None = None, trace: bool = False,
+             unlimited_ram: bool = False) -> SimResult:  # fmt: skip
+    """Run `scenario` once in simulated time. `trace`: keep every event in `result.events`. `unlimited_ram`: go on
+    beyond the host's memory, for the peak that would have been.
 
     Raises InputError: no calibration, a step without a cost, a pipeline that deadlocks.
     """
-    return run_plan(compile(scenario), seed=seed, trace=trace)
+    return run_plan(compile(scenario), seed, Options(trace=trace, unlimited_ram=unlimited_ram))
 
 
-def run_plan(plan: Plan, *, seed: int | None = None, trace: bool = False, shuffle: int | None = None,
-             durations: Durations | None = None) -> SimResult:  # fmt: skip
-    """As `simulate`, for a compiled scenario. `shuffle`: seed of another legal order; `durations`: measured step times."""
-    seed = plan.scenario.seed if seed is None else seed
-    engine = Engine(plan, seed, trace=trace, shuffle=shuffle, durations=durations)
+def run_plan(plan: Plan, seed: int | None = None, options: Options = Options()) -> SimResult:  # noqa: B008
+    """As `simulate`, for a compiled scenario."""
+    engine = Engine(plan, plan.scenario.seed if seed is None else seed, options)
     engine.run()
-    return _result(engine)
+    return result_of(engine)
 
 
-def _result(engine: Engine) -> SimResult:
+def result_of(engine: Engine) -> SimResult:
+    """What a finished run says."""
     plan, done = engine.plan, engine.completion_s
     whole = [proof for proof in engine.proofs if proof.completed_s is not None]
     all_out = len(whole) == plan.scenario.workload.proofs
@@ -39,13 +41,14 @@ def _result(engine: Engine) -> SimResult:
         plan.worker_count(name) * (plan.gpus if worker.per == "gpu" else 1)
         for name, worker in plan.pipeline.workers.items() if worker.start == "pool"
     )  # fmt: skip
-    result = SimResult(
+    pace = throughput(done, len(whole), workers) if all_out else Throughput()
+    return SimResult(
         scenario=plan.scenario,
         seed=engine.seed,
         verdict="oom" if oom else "fits",
         oom=oom,
-        s_per_proof=done[-1] / len(whole) if all_out else None,
-        steady_s_per_proof=_steady(done, workers, len(whole)) if all_out else None,
+        s_per_proof=pace.s_per_proof,
+        steady_s_per_proof=pace.steady_s_per_proof,
         prove_s=sum(proof.gpu_call_s for proof in whole) / len(whole) if all_out else None,
         peaks=_peaks(engine),
         bottleneck=bottleneck(engine, oom, used),
@@ -64,14 +67,6 @@ def _result(engine: Engine) -> SimResult:
         events=engine.events,
         simulated_events=engine.rates.started,
     )
-    return result
-
-
-def _steady(done: list[float], workers: int, proofs: int) -> float | None:
-    first, last = workers, len(done) - workers
-    if last <= first or last >= len(done):
-        return None
-    return (done[last] - done[first]) / (last - first) * len(done) / proofs
 
 
 def _oom(found: tuple[float, OutOfMemory] | None) -> Oom | None:
@@ -117,7 +112,7 @@ def _device_share(used: dict[str, float], gpu: int) -> float:
 
 
 def _warnings(plan: Plan) -> list[str]:
-    scenario, policy = plan.scenario, plan.policy
+    scenario = plan.scenario
     calibration = scenario.calibration
     if calibration is None:
         return []
@@ -128,5 +123,4 @@ def _warnings(plan: Plan) -> list[str]:
         warnings.append(f"'{calibration.name}' was made for {', '.join(calibration.phases)}, not for {phase}")
     if calibration.machine != scenario.machine.name:
         warnings.append(f"'{calibration.name}' was measured on {calibration.machine}, not on {scenario.machine.name}")
-    del policy
     return warnings

@@ -1,0 +1,150 @@
+"""How sure a prediction is: bands over seeds and over the stated errors of the cost laws; the worst of many orders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cuzk.model.scenario import Scenario
+from cuzk.pipeline.plan import compile
+from cuzk.sim.engine import Options
+from cuzk.sim.result import SimResult, Verdict
+from cuzk.sim.run import run_plan
+from cuzk.sim.sweeps import bare, in_parallel
+
+OUTSIDE_ERROR = 0.05
+"""Further relative error of every cost law outside the calibrated range."""
+
+
+@dataclass(frozen=True)
+class Band:
+    """Percentiles; None where no run gave a value."""
+
+    p5: float
+    p50: float
+    p95: float
+
+    def to_json(self) -> dict[str, float]:
+        return {"p5": round(self.p5, 6), "p50": round(self.p50, 6), "p95": round(self.p95, 6)}
+
+
+def band(values: Sequence[float | None]) -> Band | None:
+    """Percentiles by linear interpolation; None if a value is missing."""
+    known = sorted(value for value in values if value is not None)
+    if not known or len(known) < len(values):
+        return None
+
+    def at(share: float) -> float:
+        place = share * (len(known) - 1)
+        low = int(place)
+        high = min(low + 1, len(known) - 1)
+        return known[low] + (known[high] - known[low]) * (place - low)
+
+    return Band(at(0.05), at(0.5), at(0.95))
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """Bands over `n` runs. RAM peaks are those that would be reached if there were enough."""
+
+    n: int
+    s_per_proof: Band | None
+    steady_s_per_proof: Band | None
+    prove_s: Band | None
+    peaks: dict[str, Band]
+    p_oom: float
+    verdict: Verdict
+    reason: str
+
+    def to_json(self) -> dict[str, Any]:
+        out: dict[str, Any] = {"n": self.n, "p_oom": round(self.p_oom, 6), "verdict": self.verdict, "reason": self.reason}
+        for name in ("s_per_proof", "steady_s_per_proof", "prove_s"):
+            value: Band | None = getattr(self, name)
+            out[name] = value.to_json() if value else None
+        out["peaks"] = {pool: value.to_json() for pool, value in self.peaks.items()}
+        out["peak_ram_bytes"] = out["peaks"]["ram"]
+        return out
+
+    def apply_to(self, result: SimResult) -> None:
+        """Put the bands into a result's document; its verdict becomes theirs."""
+        result.verdict = self.verdict
+        result.extra["uncertainty"] = self.to_json()
+        if self.reason:
+            result.extra["reason"] = self.reason
+
+
+def uncertainty(scenario: Scenario, seeds: int = 20, *, processes: int | None = None) -> Uncertainty:
+    """Run `seeds` seeds, each with the cost laws drawn within their errors. The first is the plain run's."""
+    plan = compile(scenario)
+    names = {k: v for k, v in plan.names(scenario.circuit).items() if isinstance(v, (int, float))}
+    outside = bool(scenario.calibration and scenario.calibration.outside(names))
+
+    def job(number: int) -> SimResult:
+        drawn = scenario.seed + number if number else None
+        extra = OUTSIDE_ERROR if outside and number else 0.0
+        options = Options(unlimited_ram=True, errors=drawn, extra_error=extra)
+        return bare(run_plan(plan, scenario.seed + number, options))
+
+    runs = in_parallel([lambda n=n: job(n) for n in range(seeds)], processes)
+    limit = plan.pools["ram"]
+    peaks = {pool: found for pool in runs[0].peaks if (found := band([r.peaks[pool].resident_bytes for r in runs]))}
+    bad = [run for run in runs if run.verdict == "oom" or run.peak_ram_bytes > limit]
+    p_oom = len(bad) / len(runs)
+    verdict, reason = _verdict(p_oom, len(runs), bad)
+    return Uncertainty(len(runs), band([r.s_per_proof for r in runs]), band([r.steady_s_per_proof for r in runs]),
+                       band([r.prove_s for r in runs]), peaks, p_oom, verdict, reason)  # fmt: skip
+
+
+def _verdict(p_oom: float, n: int, bad: list[SimResult]) -> tuple[Verdict, str]:
+    if not bad:
+        return "fits", ""
+    if len(bad) == n:
+        return "oom", ""
+    pools = sorted({run.oom.pool if run.oom else "ram" for run in bad})
+    return "risky", f"{', '.join(pools)} runs out in {len(bad)} of {n} runs ({p_oom:.0%})"
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """The worst over legal orders: of wake-ups at one instant, of how long they take, of delays of runnable threads."""
+
+    n: int
+    worst: SimResult
+    peaks: dict[str, int]
+    """Highest resident level of each pool in any order."""
+    oom_orders: int
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.worst.verdict
+
+    def to_json(self) -> dict[str, Any]:
+        oom = self.worst.oom
+        return {
+            "n": self.n, "verdict": self.worst.verdict, "oom_orders": self.oom_orders, "peaks": self.peaks,
+            "oom": oom.to_json() if oom else None,
+        }  # fmt: skip
+
+    def apply_to(self, result: SimResult) -> None:
+        """Put the outcome into a result's document. What some order can run out of is risky, even if this one fits."""
+        result.extra["explore"] = self.to_json()
+        if self.oom_orders and result.verdict == "fits":
+            result.verdict = "risky"
+            pool = self.worst.oom.pool if self.worst.oom else "memory"
+            result.extra["reason"] = f"{pool} runs out in {self.oom_orders} of {self.n} orders of events"
+
+
+def explore(scenario: Scenario, n: int = 20, *, processes: int | None = None) -> Exploration:
+    """Run `n` legal orders of events; the first is the plain run."""
+    plan = compile(scenario)
+    jobs = [lambda k=k: bare(run_plan(plan, None, Options(shuffle=k or None))) for k in range(n)]
+    runs = in_parallel(jobs, processes)
+    for run in runs:
+        run.scenario = scenario
+    peaks = {pool: max(run.peaks[pool].resident_bytes for run in runs) for pool in runs[0].peaks}
+
+    def badness(run: SimResult) -> tuple[bool, float]:
+        return run.verdict == "oom", max(p.resident_bytes / p.capacity_bytes for p in run.peaks.values())
+
+    return Exploration(len(runs), max(runs, key=badness), peaks, sum(run.verdict == "oom" for run in runs))

@@ -1,0 +1,157 @@
+"""Why a scenario comes out as it does: what the peak consists of, who waited for what then, which resource binds when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from cuzk.model.scenario import Scenario
+from cuzk.pipeline.plan import compile
+from cuzk.sim.bottleneck import over_time
+from cuzk.sim.engine import Engine, Options
+from cuzk.sim.fixes import Change, nearest_changes
+from cuzk.sim.result import Peak, SimResult
+from cuzk.sim.run import result_of
+from cuzk.trace.event import Event
+
+Set = tuple[int, int]
+"""(proof, partition)"""
+
+
+@dataclass
+class _SetState:
+    """What one set does and holds at an instant."""
+
+    doing: dict[tuple[str, str], tuple[str, float]] = field(default_factory=dict)
+    """(worker, name) -> ('runs' | 'waits for', since)"""
+    held: dict[str, int] = field(default_factory=dict)
+    last: str = "admitted"
+
+    def stage(self) -> str:
+        if not self.doing:
+            return f"after {self.last}"
+        (_, name), (what, _) = max(self.doing.items(), key=lambda item: (item[1][0] == "runs", item[1][1]))
+        return f"{what} {name}"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    result: SimResult
+    pool: str
+    """The pool that is explained: the one that ran out, or the tightest."""
+    at_s: float
+    composition: list[dict[str, Any]]
+    """Rows {stage, sets, buffers: [{buffer, count, bytes}], bytes}: live bytes by what the holding sets were doing."""
+    waits: list[dict[str, Any]]
+    """The chain of waits at that time: {what, sets, oldest_s, served_by}."""
+    binding: list[dict[str, Any]]
+    """{from_s, to_s, resource, why} over the run."""
+    changes: list[Change]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "schema_version": 1,
+            "verdict": self.result.verdict,
+            "pool": self.pool,
+            "at_s": round(self.at_s, 6),
+            "peak": self.result.peaks[self.pool].to_json(),
+            "composition": self.composition,
+            "waits": self.waits,
+            "waited_s": self.result.waited_s,
+            "binding": self.binding,
+            "changes": [change.to_json() for change in self.changes],
+            "scenario_hash": self.result.scenario.hash(),
+        }
+
+
+def explain(scenario: Scenario, *, seed: int | None = None, changes: bool = True) -> Explanation:
+    """Simulate `scenario` with its events, take the tightest pool's peak apart, and try the nearest changes."""
+    plan = compile(scenario)
+    engine = Engine(plan, scenario.seed if seed is None else seed, Options(trace=True))
+    engine.run()
+    result = result_of(engine)
+    pool, at_s = _moment(result)
+    events = result.events or []
+    sets = _states(events, pool, at_s)
+    tried = nearest_changes(scenario, seed) if changes else []
+    return Explanation(result, pool, at_s, _composition(sets, result.peaks[pool]), _waits(sets, events, at_s),
+                       over_time(engine), tried)  # fmt: skip
+
+
+def _moment(result: SimResult) -> tuple[str, float]:
+    if result.oom is not None:
+        return result.oom.pool, result.oom.at_s
+    pool, peak = max(result.peaks.items(), key=lambda item: (item[1].resident_bytes / item[1].capacity_bytes, item[0]))
+    return pool, peak.at_s
+
+
+def _states(events: Iterable[Event], pool: str, until: float) -> dict[Set, _SetState]:
+    """Every set at the instant `until`, before what is freed then."""
+    sets: dict[Set, _SetState] = {}
+    for event in events:
+        if event.t > until or (event.t == until and event.kind == "free"):
+            break
+        if event.proof is None or event.partition is None or event.partition < 0:
+            continue
+        state = sets.setdefault((event.proof, event.partition), _SetState())
+        key = (event.worker, event.name)
+        if event.kind in ("begin", "wait"):
+            state.doing[key] = ("runs" if event.kind == "begin" else "waits for", event.t)
+        elif event.kind in ("end", "grant"):
+            state.doing.pop(key, None)
+            state.last = event.name
+        elif event.kind == "alloc" and event.pool == pool and event.bytes is not None:
+            state.held[event.name] = event.bytes
+        elif event.kind == "free" and event.pool == pool:
+            state.held.pop(event.name, None)
+    return sets
+
+
+def _composition(sets: dict[Set, _SetState], peak: Peak) -> list[dict[str, Any]]:
+    rows: dict[str, dict[str, Any]] = {}
+    by_sets: dict[str, int] = {}
+    for state in sets.values():
+        if not state.held:
+            continue
+        row = rows.setdefault(state.stage(), {"stage": state.stage(), "sets": 0, "bytes": 0, "buffers": {}})
+        row["sets"] += 1
+        for buffer, nbytes in state.held.items():
+            entry = row["buffers"].setdefault(buffer, [0, 0])
+            entry[0] += 1
+            entry[1] += nbytes
+            row["bytes"] += nbytes
+            by_sets[buffer] = by_sets.get(buffer, 0) + 1
+    kept = {b: [c - by_sets.get(b, 0), n] for b, c, n in peak.holders if b not in by_sets}
+    if kept:
+        total = sum(n for _, n in kept.values())
+        rows["resident"] = {"stage": "resident from the start", "sets": 0, "bytes": total, "buffers": kept}
+    out = sorted(rows.values(), key=lambda row: -row["bytes"])
+    for row in out:
+        row["buffers"] = [
+            {"buffer": buffer, "count": count, "bytes": nbytes}
+            for buffer, (count, nbytes) in sorted(row["buffers"].items(), key=lambda item: -item[1][1])
+        ]
+    return out
+
+
+def _waits(sets: dict[Set, _SetState], events: list[Event], at_s: float) -> list[dict[str, Any]]:
+    """Who waits for what, most sets first, and what those do that will serve them."""
+    waiting: dict[str, list[float]] = {}
+    running: dict[str, list[str]] = {}
+    for number, state in sets.items():
+        for (worker, name), (what, since) in state.doing.items():
+            if what == "waits for":
+                waiting.setdefault(name, []).append(since)
+            elif ":" in worker:
+                running.setdefault(worker, []).append(f"{name} of proof {number[0]}, partition {number[1]}")
+    pool_workers = sorted(worker for worker in running if worker.count(".") == 1)
+    busy = [f"{worker} runs {', '.join(running[worker])}" for worker in pool_workers]
+    serving = sorted({e.worker for e in events if e.kind in ("wait", "grant") and e.worker.count(".") == 1 and e.gpu is not None})
+    rows = []
+    for name, since in sorted(waiting.items(), key=lambda item: -len(item[1])):
+        rows.append({
+            "what": name, "sets": len(since), "oldest_s": round(at_s - min(since), 6),
+            "served_by": busy if busy else [f"{worker} waits" for worker in serving],
+        })  # fmt: skip
+    return rows
