@@ -74,6 +74,9 @@ class EmulatedDevice:
     def allocate(self, size_bytes: int, what: str) -> Block:
         return Block(size_bytes)
 
+    def memory_info(self) -> tuple[int, int]:
+        return 1 << 34, 1 << 34
+
     def pinned(self, size_bytes: int) -> Block:
         return Block(size_bytes)
 
