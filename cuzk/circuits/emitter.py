@@ -259,7 +259,8 @@ class Emitter:
         """Emits `gadget` on `args`: stamped where rows are recorded, deferred where only values are wanted."""
         variables = [a.var for a in args if a.var is not None]
         distinct = len(set(variables)) == len(variables)
-        if self.inline or not distinct or (self.recording and self.algebra is not None):
+        values_now = self.algebra is not None and (self.recording or not self.algebra.defers)
+        if self.inline or not distinct or values_now:
             with self.scope(gadget.name):
                 return gadget.body(self, args)
         block = self._block(gadget, args)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cuzk import native
 from cuzk.circuits.template import Part, Template, TemplateMatrix
 from cuzk.errors import FormatError
 
@@ -94,6 +95,9 @@ def load_template(path: str | os.PathLike[str]) -> Template:
     reader.at += length
     copies, coefficients = _count(head, "copies", reader, 1), _count(head, "coefficients", reader, 2)
     table = reader.take(4 * coefficients, "<u8", "the coefficients").reshape(-1, 4)
+    bad = native.fr_less_than_r(table)
+    if bad >= 0:
+        raise reader.fail(f"coefficient {bad} is not below the field's modulus")
     columns = sum(_count(p, k, reader) for p in parts for k in ("inputs", "aux"))
     loaded = [_load_part(reader, p, c, columns, coefficients) for p, c in zip(parts, counts, strict=True)]
     if reader.at != len(reader.data):
