@@ -216,15 +216,18 @@ CUZK_DEVICE void transform_pass(uint4* planes, uint4* __restrict__ data, const P
     }
 }
 
-#define NTT_PASS(name, eights)                                                                                               \
-    CUZK_KERNEL(NTT_THREADS, NTT_BLOCKS)                                                                                     \
-    name(uint4* __restrict__ data, u64 batch_stride, const uint4* __restrict__ roots_a, const uint4* __restrict__ roots_b,   \
-         const uint4* __restrict__ pre0, const uint4* __restrict__ pre1, const uint4* __restrict__ post0,                    \
-         const uint4* __restrict__ post1, const uint4* __restrict__ mid, u32 log_n, u32 lo, u32 digits, u32 cols,            \
-         u32 load_reversed, u32 store_natural, u32 unit_a, u32 unit_b, u32 pre_shape, u32 post_shape) {                      \
-        CUZK_DYNAMIC_SHARED(uint4, planes);                                                                                  \
-        transform_pass<eights>(planes, data + 2 * batch_stride * blockIdx.y, {roots_a, roots_b, pre0, pre1, post0, post1, mid}, log_n, \
-                               lo, digits, cols, load_reversed, store_natural, unit_a, unit_b, pre_shape, post_shape);       \
+// geometry: log_n, lo, digits, cols, a byte each from the lowest; mode: bit 0 load_reversed, bit 1 store_natural, bits 4..6 and
+// 8..10 the units of the two roots: which power of 7^((r-1)/8) their eighth roots are.
+#define NTT_PASS(name, eights)                                                                                                 \
+    CUZK_KERNEL(NTT_THREADS, NTT_BLOCKS)                                                                                       \
+    name(uint4* __restrict__ data, u64 batch_stride, const uint4* __restrict__ roots_a, const uint4* __restrict__ roots_b,     \
+         const uint4* __restrict__ pre0, const uint4* __restrict__ pre1, const uint4* __restrict__ post0,                      \
+         const uint4* __restrict__ post1, const uint4* __restrict__ mid, u32 geometry, u32 mode, u32 pre_shape,                \
+         u32 post_shape) {                                                                                                     \
+        CUZK_DYNAMIC_SHARED(uint4, planes);                                                                                    \
+        transform_pass<eights>(planes, data + 2 * batch_stride * blockIdx.y, {roots_a, roots_b, pre0, pre1, post0, post1, mid}, \
+                               geometry & 255, geometry >> 8 & 255, geometry >> 16 & 255, geometry >> 24, mode & 1,            \
+                               mode >> 1 & 1, mode >> 4 & 7, mode >> 8 & 7, pre_shape, post_shape);                            \
     }
 NTT_PASS(ntt_pass_eights, true)
 NTT_PASS(ntt_pass_mixed, false)

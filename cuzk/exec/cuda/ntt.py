@@ -1,8 +1,9 @@
 """Number-theoretic transforms over Fr on the device, in place, 2^1 to 2^28 points.
 
-A transform is a short list of passes (kernels/ntt/ntt.cu). Everything that is multiplied on the way comes from tables that a plan
-builds once: twiddles between passes, the powers of a coset's shift, and 1/n, folded into as few tables as possible. With the digits
-of the natural index j = (j1 | j2 | ...), j1 the highest, and of the transformed index k = k1 + R1 k2 + ..., pass i < last uses
+A transform is a short list of passes (kernels/ntt/ntt.cu). Everything that is multiplied on the way comes from tables that a
+plan builds once: twiddles between passes, the powers of a coset's shift, and 1/n, folded into as few tables as possible. With
+the digits of the natural index j = (j1 | j2 | ...), j1 the highest, and of the transformed index k = k1 + R1 k2 + ..., pass
+i < last uses
 
     w_(2^(lo + digits))^(k_i low)  H^(k_i R1 ... R_(i-1))  G^low (first pass only),     low = j mod 2^lo,
 
@@ -32,8 +33,8 @@ TWIDDLE_BYTES = 64
 
 MAX_LOG_N = 28
 TILE_BITS = 10
-"""A block of 128 threads holds 2^10 values, 32 KiB of shared memory: five blocks an SM, what 96 registers a thread allow. Measured
-for 2^27 on an H200: 31.0 ms; with 256 threads and two blocks 35.1, with 256 and three 31.6, with 128 and six 30.8 (but spills)."""
+"""A block of 128 threads holds 2^10 values, 32 KiB of shared memory: five blocks an SM, what 96 registers a thread allow.
+Measured for 2^27 on an H200: docs/performance-log-ntt.md."""
 PLANE_BYTES = 16 << TILE_BITS
 DIGITS = 9
 """A pass's digits: 512 points are three eight-point transforms, and 2^27 is three such passes. Two neighbouring columns of 32
@@ -130,7 +131,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Transform:
-    """The arithmetic of one transform: sum over the input of w^(j k), times G^j on the natural and scale H^k on the other side."""
+    """The arithmetic of a transform: sum over the input of w^(j k), times G^j on the natural, scale H^k on the other side."""
 
     log_n: int
     root: int
@@ -208,7 +209,7 @@ class PassCall:
         return [t for t in (self.roots, self.second_roots, self.mid, *self.pre, *self.post) if t is not None]
 
     def multiplications(self) -> float:
-        """Products an element: of the small transforms, between them, and from tables. Unit twiddles that are skipped are not counted."""
+        """Products an element: in the small transforms, between them, and from tables."""
         count, m = 0.0, self.shape.digits
         while m:
             rho = min(3, m)
@@ -276,7 +277,8 @@ class Tables:
     def __init__(self, calls: Sequence[PassCall]) -> None:
         self.tables = list(dict.fromkeys(t for call in calls for t in call.tables()))
         self._index = {t: i for i, t in enumerate(self.tables)}
-        self.layout = Layout([("bases", 4 * FR_BYTES * len(self.tables)), *((str(i), t.size_bytes) for i, t in enumerate(self.tables))])
+        sizes = [(str(i), t.size_bytes) for i, t in enumerate(self.tables)]
+        self.layout = Layout([("bases", 4 * FR_BYTES * len(self.tables)), *sizes])
         self.memory: Any = None
 
     def build(self, device: Any, stream: Any) -> None:
@@ -284,7 +286,8 @@ class Tables:
         free_bytes, _ = device.memory_info()
         if self.layout.total_bytes > free_bytes:
             raise OutOfMemoryError(
-                f"VRAM: tables of a transform need {self.layout.total_bytes / 2**30:.2f} GiB, {free_bytes / 2**30:.2f} GiB are free"
+                f"VRAM: tables of a transform need {self.layout.total_bytes / 2**30:.2f} GiB, "
+                f"{free_bytes / 2**30:.2f} GiB are free"
             )
         self.memory = device.allocate(self.layout.total_bytes, "tables of a transform")
         at = self.layout.at(self.memory.address)
@@ -324,13 +327,12 @@ def launch_passes(
         p = call.shape
         pre, post = (*call.pre, None, None), (*call.post, None, None)
         shapes = [(t0.shape if t0 else 0) | (t1.shape if t1 else 0) << 16 for t0, t1 in (pre[:2], post[:2])]
-        numbers = (
-            p.log_n, p.lo, p.digits, p.cols, call.load_reversed, call.store_natural, call.unit, call.second_unit, *shapes,
-        )
+        geometry = p.log_n | p.lo << 8 | p.digits << 16 | p.cols << 24
+        mode = call.load_reversed | call.store_natural << 1 | call.unit << 4 | call.second_unit << 8
         roots = (call.roots, call.second_roots, *pre[:2], *post[:2], call.mid)
         device.launch(
             device.kernel("ntt/ntt", p.kernel), (p.blocks, batch), p.threads,
-            (data, np.uint64(batch_stride), *(tables.address(t) for t in roots), *(np.uint32(n) for n in numbers)),
+            (data, np.uint64(batch_stride), *(tables.address(t) for t in roots), *map(np.uint32, (geometry, mode, *shapes))),
             stream, p.shared_bytes,
         )
 

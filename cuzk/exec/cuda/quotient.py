@@ -6,8 +6,8 @@ Given A, B, C on the domain <w_n> (values a, b, c, Montgomery), P = A B - C vani
     odd-coset   P at the odd 2n-th roots, w_2n <w_n>, against the key's Lagrange points there            6
     c-free      A B at the odd 2n-th roots; the key has absorbed C                                        4
 
-An inverse transform and the next forward one on a coset meet in bit-reversed order, so nothing is ever permuted, and their two middle
-passes are one kernel. The scalars come out in std form: the factor 1/R rides on b's (and c's) table of coset powers.
+An inverse transform and the next forward one on a coset meet in bit-reversed order, so nothing is permuted on the way, and their
+two middle passes are one kernel. The scalars come out in std form: a factor rides on b's (and c's) table of coset powers.
 """
 
 from __future__ import annotations
@@ -43,11 +43,16 @@ def polynomials(kind: str) -> str:
 
 
 class Quotient:
-    """A quotient of a domain of 2^log_n, with its tables on a device. `free` after the last run has ended."""
+    """A quotient of a domain of 2^log_n, with its tables on a device. `free` after the last run has ended.
 
-    def __init__(self, device: Any, kind: str, log_n: int, *, root: int = 7, stream: Any = None) -> None:
+    mont: whether a, b and c come in Montgomery form (else std).
+    """
+
+    def __init__(
+        self, device: Any, kind: str, log_n: int, *, root: int = 7, mont: bool = True, stream: Any = None
+    ) -> None:
         self.device, self.kind, self.log_n = device, kind, log_n
-        self.calls, self.back = _calls(kind, log_n, root)
+        self.calls, self.back = _calls(kind, log_n, root, mont)
         self.tables = Tables([call for calls in (*self.calls.values(), self.back) for call in calls])
         self.tables.build(device, stream if stream is not None else device.stream())
 
@@ -90,14 +95,17 @@ class Quotient:
         self.tables.free()
 
 
-def _calls(kind: str, log_n: int, root: int) -> tuple[dict[str, list[PassCall]], list[PassCall]]:
+def _calls(kind: str, log_n: int, root: int, mont: bool = True) -> tuple[dict[str, list[PassCall]], list[PassCall]]:
     names, count = polynomials(kind), 1 << log_n
     shift = BELLMAN_SHIFT if kind == "bellman" else root_of_unity(log_n + 1, root)
     vanishing = pow(shift, count, FR_MODULUS) - 1 if kind == "bellman" else 1
-    std = pow(FR_RADIX * vanishing, -1, FR_MODULUS)
+    # the pointwise product divides by R: a and b's forms must be std and mont, in this or the other order, and c's std
+    over_z = pow(vanishing, -1, FR_MODULUS)
+    to_std = pow(FR_RADIX, -1, FR_MODULUS)
+    factors = {"a": 1, "b": over_z * (to_std if mont else FR_RADIX), "c": over_z * (to_std if mont else 1)}
     inverse = Transform(log_n, root, True, 1, shift, pow(count, -1, FR_MODULUS))
     forward = Transform(log_n, root, False)
-    calls = {name: there_and_back(inverse, forward, 1 if name == "a" else std) for name in names}
+    calls = {name: there_and_back(inverse, forward, factors[name]) for name in names}
     if kind != "bellman":
         return calls, []
     unshift = pow(shift, -1, FR_MODULUS)
