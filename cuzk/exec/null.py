@@ -169,12 +169,10 @@ class NullDevice:
         elif self.burn == "spin" and law.gpu == 0:
             self._spin(work, seconds * self.time_scale, cores)
         else:
-            began = time.perf_counter()
+            resource, load = (self._gpus[work.gpu], law.gpu) if law.gpu > 0 else (self._cores, cores)
+            touch = (lambda share: self._touch(work, share)) if work.touches else None
+            self._shared.spend(seconds, resource, load, law.dram, demand, work.cancelled, touch)
             self._touch(work, 1.0)
-            seconds -= (time.perf_counter() - began) / self.time_scale
-            on_gpu = law.gpu > 0
-            resource, load = (self._gpus[work.gpu], law.gpu) if on_gpu else (self._cores, cores)
-            self._shared.spend(seconds, resource, load, law.dram, demand, work.cancelled)
 
     def _copy(self, work: Work, law: CostLaw, fixed_s: float) -> None:
         direction = law.link or work.direction

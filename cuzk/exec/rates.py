@@ -45,8 +45,11 @@ class SharedTime:
         self._demand = 0.0
 
     def spend(self, seconds: float, resource: Resource, load: float, memory_share: float, demand: float,
-              cancelled: Callable[[], bool]) -> None:  # fmt: skip
-        """Return when `seconds` of work alone are done beside all the others, or the work is cancelled."""
+              cancelled: Callable[[], bool], progress: Callable[[float], None] | None = None) -> None:  # fmt: skip
+        """Return when `seconds` of work alone are done beside all the others, or the work is cancelled.
+
+        `progress` is called now and then with the share that is done; what it does goes on beside the work.
+        """
         if seconds <= 0:
             return
         piece = _Piece(seconds, resource, memory_share)
@@ -56,13 +59,26 @@ class SharedTime:
             resource.load += load
             self._demand += demand
             self._settle()
-            while piece.left_s > 1e-9 and not cancelled():
-                self._changed.wait(min(piece.left_s / piece.speed * self._scale, 0.2))
+        try:
+            while self._wait(piece, 0.2 if progress is None else 0.02) and not cancelled():
+                if progress is not None:
+                    progress(min(1.0, 1.0 - piece.left_s / seconds))
+        finally:
+            with self._changed:
                 self._move()
-            self._pieces.discard(piece)
-            resource.load -= load
-            self._demand -= demand
-            self._settle()
+                self._pieces.discard(piece)
+                resource.load -= load
+                self._demand -= demand
+                self._settle()
+
+    def _wait(self, piece: _Piece, most_s: float) -> bool:
+        """False once the piece is done."""
+        with self._changed:
+            self._move()
+            if piece.left_s > 1e-9:
+                self._changed.wait(min(piece.left_s / piece.speed * self._scale, most_s))
+                self._move()
+            return piece.left_s > 1e-9
 
     def _move(self) -> None:
         now = time.perf_counter()

@@ -128,16 +128,20 @@ SCALED_BYTES = 2 << 30
 
 def null_device(scenario: Scenario, scale: float | None, time_scale: float | None,
                 burn: Burn) -> tuple[NullDevice, Scenario, list[str]]:  # fmt: skip
-    """The null device at `scale` (None: the largest power of two at which the scenario's memory comes to 2 GiB at most) and `time_scale` (None: 1/16 for a scaled scenario), the scenario with its RAM capped to what this machine has,
-    and notes for the user."""
+    """The null device, the scenario with its RAM capped to what this machine has, and notes for the user.
+
+    `scale` None: the largest power of two at which the scenario's memory comes to 2 GiB at most, or 1 if all of it fits in
+    half of what is free here; `time_scale` None: 1/16 for a scaled scenario.
+    """
     available = available_bytes()
     machine = scenario.machine
     vram = sum(gpu.vram for gpu in machine.gpus)
     notes = []
     if scale is None:
         scale = 1.0
-        while (machine.usable_ram + vram) * scale > min(available / 2, SCALED_BYTES):
-            scale /= 2
+        if machine.usable_ram + vram > available / 2:
+            while (machine.usable_ram + vram) * scale > min(available / 2, SCALED_BYTES):
+                scale /= 2
         if scale < 1:
             notes.append(f"scaled to 1/{round(1 / scale)} of the bytes (--scale to choose)")
     if time_scale is None:
@@ -193,8 +197,10 @@ class Prepared:
     measured: dict[str, Any]
 
 
-def prepare(scenario: Scenario, proving: Proving, *, ram_cap_bytes: int | None = None) -> Prepared:
-    """Open key and witnesses. The circuit's counts are the key's, its partitions the scenario's.
+def prepare(scenario: Scenario, proving: Proving, *, ram_cap_bytes: int | None = None,
+            make_device: Callable[..., Device] | None = None) -> Prepared:  # fmt: skip
+    """Open key and witnesses. The circuit's counts are the key's, its partitions the scenario's. `make_device`: CpuDevice
+    (the default), or one that takes the same arguments.
 
     Raises InputError, FormatError.
     """
@@ -220,7 +226,7 @@ def prepare(scenario: Scenario, proving: Proving, *, ram_cap_bytes: int | None =
         scenario = with_ram_cap(scenario, ram_cap_bytes)
     seed = proving.insecure_seed
     blinding = Blinding.random if seed is None else lambda: Blinding.from_seed(seed)
-    device = CpuDevice(key, [file.values for file in files], quotient, idle_bytes, proving.threads, blinding)
+    device = (make_device or CpuDevice)(key, [file.values for file in files], quotient, idle_bytes, proving.threads, blinding)
     measured = {"idle_bytes": idle_bytes, "quotient": quotient, "private": seed is None, "development_key": key.development}
     return Prepared(scenario, key, device, measured)
 

@@ -1,0 +1,145 @@
+"""`cuzk compare PREDICTED MEASURED`: peaks, curves, step times and time a proof, side by side.
+
+Each is a trace (`cuzk sim --trace`, `cuzk run -o`) or a result document (`--json`); curves and steps need traces. With
+--replay (a simulation with the measured durations) each error splits: predicted - replay is the cost laws',
+replay - measured the scheduling model's.
+
+Exit code 0; with --gate 4 if a peak or the time a proof is further off than allowed, or the verdicts differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cuzk.trace.compare import Side
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser("compare", help="predicted against measured", description=__doc__,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser.add_argument("predicted", metavar="PREDICTED", help="trace or result document")
+    parser.add_argument("measured", metavar="MEASURED", help="trace or result document")
+    parser.add_argument("--replay", metavar="TRACE", help="trace of a simulation with the measured durations")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--gate", type=_percent, nargs="?", const=0.1, metavar="PERCENT",
+                        help="exit 4 if a resident peak or s/proof is further off than this (default 10)")  # fmt: skip
+
+
+def _percent(text: str) -> float:
+    try:
+        value = float(text.rstrip("%"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a percentage, not {text!r}") from None
+    if not 0 < value < 1000:
+        raise argparse.ArgumentTypeError(f"must be above 0, not {text!r}")
+    return value / 100
+
+
+def run(args: argparse.Namespace) -> int:
+    from cuzk.trace.compare import compare
+
+    replay = _side("replay", args.replay) if args.replay else None
+    document = compare(_side("predicted", args.predicted), _side("measured", args.measured), replay)
+    missed = _missed(document, args.gate) if args.gate is not None else []
+    if args.gate is not None:
+        document["gate"] = {"limit": args.gate, "missed": missed}
+    print(json.dumps(document, indent=2) if args.json else "\n".join([table(document), *missed]))
+    return 4 if missed else 0
+
+
+def _side(label: str, path: str) -> Side:
+    """A trace or a document, by its content. Raises InputError."""
+    from cuzk.errors import InputError
+    from cuzk.trace.compare import side_of_document, side_of_trace
+    from cuzk.trace.jsonl import read_trace
+
+    with open(path, "rb") as file:
+        head = file.readline(1 << 16)
+    if b'"trace"' in head:
+        return side_of_trace(label, read_trace(path).events)
+    with open(path, "rb") as file:
+        raw = file.read(MOST_BYTES + 1)
+    try:
+        document = json.loads(raw) if len(raw) <= MOST_BYTES else None
+    except ValueError as error:
+        raise InputError(f"{path}: neither a trace nor a result document: {error}") from None
+    if not isinstance(document, dict) or "verdict" not in document or not isinstance(document.get("peaks"), dict):
+        raise InputError(f"{path}: neither a trace nor a document of cuzk sim --json or cuzk run --json")
+    return side_of_document(label, document)
+
+
+MOST_BYTES = 1 << 26
+
+
+def _missed(document: dict[str, Any], limit: float) -> list[str]:
+    missed = []
+    if not document["oom"]["agree"]:
+        oom = document["oom"]
+        missed.append(f"gate missed: out of memory: predicted {oom['predicted'] or 'none'}, measured {oom['measured'] or 'none'}")
+    rows = {"s/proof": document["throughput"]["s_per_proof"]}
+    rows |= {f"peak {pool}": levels["resident_bytes"] for pool, levels in document["peaks"].items() if "resident_bytes" in levels}
+    for what, row in rows.items():
+        if row["error"] is not None and abs(row["error"]) > limit:
+            missed.append(f"gate missed: {what}: {row['error']:+.1%}, allowed {limit:.1%}")
+    return missed
+
+
+def table(document: dict[str, Any]) -> str:
+    """The comparison as text. The replay's column appears if it is there."""
+    replayed = any("replay" in row for row in [*document["throughput"].values(), *document["steps"]])
+    head = ["", "predicted", "measured", "error"] + (["replay", "cost laws", "scheduling"] if replayed else [])
+    rows: list[list[str]] = [head]
+
+    def add(label: str, row: dict[str, Any], show: Any) -> None:
+        if row["predicted"] is None and row["measured"] is None:
+            return
+        cells = [label, show(row["predicted"]), show(row["measured"]), _share(row["error"])]
+        if replayed:
+            cells += [show(row.get("replay")), _share(row.get("cost_error")), _share(row.get("scheduling_error"))]
+        rows.append(cells)
+
+    add("s/proof", document["throughput"]["s_per_proof"], _seconds)
+    add("s/proof, steady", document["throughput"]["steady_s_per_proof"], _seconds)
+    for pool, levels in document["peaks"].items():
+        for level, row in levels.items():
+            add(f"peak {pool} {level.removesuffix('_bytes')}", row, _gib)
+    for step in document["steps"]:
+        add(f"step {step['name']}", step, _seconds)
+    add("completions", document["counts"]["completions"], _count)
+    for path, row in document["counts"]["deallocations"].items():
+        add(f"deallocations {path}", row, _count)
+    lines = _aligned(rows)
+    for pool, levels in document["curves"].items():
+        for level, row in levels.items():
+            shape = f", {row['shape_distance']:.1%} with durations made equal" if "shape_distance" in row else ""
+            again = f", replay {row['replay_distance']:.1%}" if "replay_distance" in row else ""
+            lines.append(f"curve {pool} {level}: apart by {row['distance']:.1%} of the area{shape}{again}")
+    oom = document["oom"]
+    if oom["predicted"] or oom["measured"]:
+        lines.append(f"out of memory: predicted {oom['predicted'] or 'none'}, measured {oom['measured'] or 'none'}")
+    return "\n".join(lines)
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return ["  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]).rstrip()
+            for row in rows]  # fmt: skip
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:+.1%}"
+
+
+def _seconds(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f} s"
+
+
+def _gib(value: float | None) -> str:
+    return "–" if value is None else f"{value / 2**30:.2f} GiB"
+
+
+def _count(value: float | None) -> str:
+    return "–" if value is None else str(int(value))
