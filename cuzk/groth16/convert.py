@@ -93,7 +93,7 @@ def _filtered(query: Query, chunk: int = 1 << 18) -> tuple[np.ndarray, MappedArr
 
 
 def _forms(key: ProvingKey, quotients: tuple[str, ...], progress: Progress) -> _Forms:
-    """Compute the missing forms and check them by random evaluations. Raises CuzkError if a check fails."""
+    """Compute the missing forms and check them by random evaluations. Raises InputError if a check fails."""
     root = key.root
     l_points = None if key.l_query is None else key.l_query.points
     forms = _Forms(

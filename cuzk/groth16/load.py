@@ -54,12 +54,17 @@ def read_any_vk(path: Path) -> VerifyingKey:
 
 
 def read_r1cs_system(path: Path) -> ConstraintSystem:
-    """The system of an .r1cs or a .pce file, without merging."""
+    """The system of an .r1cs or a .pce file (ours or curio's), without merging."""
+    from cuzk.groth16.formats.curio_pce import MAGIC as CURIO_MAGIC
+    from cuzk.groth16.formats.curio_pce import CurioPceFile
     from cuzk.groth16.formats.matrices import PCE_MAGIC, read_pce
     from cuzk.groth16.formats.r1cs import R1csFile
 
-    if map_file(path)[:8].tobytes() == PCE_MAGIC:
+    magic = map_file(path)[:8].tobytes()
+    if magic == PCE_MAGIC:
         return read_pce(path)
+    if magic[:4] == CURIO_MAGIC:
+        return CurioPceFile(path).constraints()
     return R1csFile(path).constraints()
 
 

@@ -17,7 +17,7 @@ import os
 import numpy as np
 
 from cuzk import native
-from cuzk.errors import CuzkError
+from cuzk.errors import InputError
 from cuzk.groth16.constraints import ConstraintSystem
 from cuzk.groth16.field import FR_MODULUS, FR_R, fr_array, root_of_unity
 from cuzk.groth16.progress import Progress, silent
@@ -26,6 +26,7 @@ from cuzk.groth16.prover import quotient
 CHUNK = 1 << 14
 MINUS_HALF = (FR_MODULUS - 1) // 2
 MINUS_TWO = FR_MODULUS - 2
+BAD_POINTS = "so some of its points are wrong (cuzk inspect --deep names them); nothing was written"
 
 
 def _scaled(points: np.ndarray, base: int, scale: int, what: str, progress: Progress) -> np.ndarray:
@@ -102,7 +103,7 @@ def _random_scalars(n: int) -> np.ndarray:
 
 
 def check_forms_agree(h_odd: np.ndarray, h_monomial: np.ndarray, root: int) -> None:
-    """Compare both forms of H on a random h of degree ≤ m − 2. Raises CuzkError if they differ."""
+    """Compare both forms of H on a random h of degree ≤ m − 2. Raises InputError if they differ."""
     m = len(h_odd)
     h_std = _random_scalars(m - 1)
     want = native.msm_g1(np.ascontiguousarray(h_monomial), h_std)
@@ -113,13 +114,13 @@ def check_forms_agree(h_odd: np.ndarray, h_monomial: np.ndarray, root: int) -> N
     native.fr_mul(values, fr_array([MINUS_TWO * FR_R % FR_MODULUS]), out=values)
     found = native.msm_g1(np.ascontiguousarray(h_odd), native.fr_to_std(values, out=values))
     if not np.array_equal(want, found):
-        raise CuzkError("the converted H points do not agree with those of the key: nothing was written")
+        raise InputError(f"the converted H points do not agree with those of the key, {BAD_POINTS}")
 
 
 def check_absorbed(
     system: ConstraintSystem, h_odd: np.ndarray, l_points: np.ndarray, l_c_free: np.ndarray, root: int
 ) -> None:
-    """Compare Σ C(odd_j)·H_j with Σ w_i·Q_i for a random w. Raises CuzkError if they differ."""
+    """Compare Σ C(odd_j)·H_j with Σ w_i·Q_i for a random w. Raises InputError if they differ."""
     assert system.c is not None
     w_std = _random_scalars(system.n_wires)
     c = np.zeros((len(h_odd), 4), dtype=np.uint64)
@@ -133,4 +134,4 @@ def check_absorbed(
     l_sum = native.msm_g1(np.ascontiguousarray(l_points), np.ascontiguousarray(w_std[first:]))
     absorbed = native.msm_g1(np.ascontiguousarray(l_c_free), w_std)
     if not np.array_equal(native.g1_add(absorbed, c_sum), l_sum):
-        raise CuzkError("the converted L points do not agree with those of the key: nothing was written")
+        raise InputError(f"the converted L points do not agree with those of the key, {BAD_POINTS}")
