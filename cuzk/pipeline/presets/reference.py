@@ -15,6 +15,8 @@ from cuzk.pipeline.steps import Pipeline
 Steps = list[dict[str, Any]]
 PATHS = ("native", "host")
 ABC = ["a", "b", "c"]
+_SCRATCH = "2**21 * sms"
+"""What kernels need however small the circuit: room for each multiprocessor's batch."""
 _PCE = "pce_template if matrices_template else pce"
 
 
@@ -49,18 +51,20 @@ def _buffers(policy: Policy, vectors: list[str], whole: bool) -> dict[str, Any]:
     srs_pool = {"vram": device, "pinned": "pinned", "pageable": "ram", "mmap": "ram"}[str(policy.srs)]
     pce_pool = device if policy.pce == "vram" else "ram"
     d_bc = "32*domain" if policy.quotient == "c-free" else "64*domain"
+    assigned_by = "synthesis" if whole else "witness"
     buffers: dict[str, Any] = {
         "srs": {"pool": srs_pool, "size": "srs", "scope": "run"},
         "context": {"pool": device, "size": "gpu_context", "scope": "run"},
-        "aux": {"pool": "ram", "size": "circuits * (aux_bits if witness_bits else 32*aux)", "touched_by": "witness"},
+        "aux": {"pool": "ram", "size": "circuits * (aux_bits if witness_bits else 32*aux)", "touched_by": assigned_by},
+        "densities": {"pool": "ram", "size": "circuits * 3 * (aux // 8)"},
         "bitmaps": {"pool": "ram", "size": "circuits * 4 * (domain // 8)"},
         "tails": {"pool": "ram", "size": "circuits * (128*tail_l + 128*tail_a + 320*tail_b)"},
         "d_a": {"pool": device, "size": "32*domain"},
         "d_bc": {"pool": device, "size": d_bc},
         "buckets": {"pool": device, "size": "192*15*2**17 // 2"},
-        "msm_h_temps": {"pool": device, "size": "12.8*domain"},
-        "batch_add_temps": {"pool": device, "size": "8*domain"},
-        "tail_temps": {"pool": device, "size": "9.6*domain"},
+        "msm_h_temps": {"pool": device, "size": f"max(12.8*domain, {_SCRATCH})"},
+        "batch_add_temps": {"pool": device, "size": f"max(8*domain, {_SCRATCH})"},
+        "tail_temps": {"pool": device, "size": f"max(9.6*domain, {_SCRATCH})"},
     }
     if not whole:
         buffers["pce"] = {"pool": pce_pool, "size": _PCE, "scope": "run"}
@@ -72,7 +76,7 @@ def _buffers(policy: Policy, vectors: list[str], whole: bool) -> dict[str, Any]:
     if policy.b_g2_msm == "cpu":
         buffers["b_g2_buckets"] = {"pool": "ram", "size": "6e6 * gt"}
     else:
-        buffers["b_g2_temps"] = {"pool": device, "size": "9.6*domain"}
+        buffers["b_g2_temps"] = {"pool": device, "size": f"max(9.6*domain, {_SCRATCH})"}
     return buffers
 
 
@@ -100,7 +104,7 @@ def _synthesis(policy: Policy, vectors: list[str], whole: bool) -> Steps:
         budget = [{"acquire": "byte_budget", "n": "budget_partition_bytes"}]
     if policy.admission == "queue-target":
         budget = [{"acquire": "queue_target"}]
-    steps: Steps = [*budget, {"acquire": "synthesis"}, {"alloc": ["aux"]}]
+    steps: Steps = [*budget, {"acquire": "synthesis"}, {"alloc": ["aux", "densities"]}]
     on_cpu = policy.matvec == "cpu"
     if whole:
         steps += [{"alloc": vectors}, {"run": "synthesis"}]
@@ -233,7 +237,7 @@ def _dealloc_mode(policy: Policy, path: str) -> str | None:
 
 
 def _dealloc(path: str, policy: Policy, vectors: list[str]) -> Steps:
-    mine = ["bitmaps", "tails"] if path == "native" else ["aux"]
+    mine = ["bitmaps", "tails"] if path == "native" else ["aux", "densities"]
     freed_early = policy.prove_api == "split" and policy.free_abc == "after-start"
     if path == "host" and policy.matvec == "cpu" and not freed_early:
         mine += vectors
