@@ -1,20 +1,23 @@
 // Every field and curve operation, one element a thread: for comparing the device with the host, byte by byte. Built for the
 // host (tests/unit/kernels/emulation.hpp) the same kernels use the host's 64-bit arithmetic, an independent implementation.
+#define CUZK_CALL_MUL  // calls keep the compile time of the curve operations in seconds
 #include "../device.cuh"
 #include "curve.hpp"
 #if defined(CUZK_CUDA) || defined(CUZK_EMULATE32)
 #include "lane_field.cuh"
 #define LANES_FQ2
+#else
+#include "../ff/inverse.hpp"
 #endif
 
 using namespace cuzk;
 
 template <class F>
 CUZK_DEVICE F inverted(const F& a) {
-#if defined(CUZK_CUDA) || defined(CUZK_EMULATE32)
+#ifdef LANES_FQ2
     return inverse_euclid(a);
 #else
-    return a.inverse_fermat();
+    return inverse(a);
 #endif
 }
 CUZK_DEVICE Fq2 inverted(const Fq2& a) {
@@ -43,6 +46,10 @@ FIELD(fq2, Fq2)
 ELEMENTWISE(fr_to_std, Fr, (void(b), a.to_std()))
 ELEMENTWISE(fr_to_mont, Fr, (void(b), a.to_mont()))
 
+#ifdef LANES_FQ2
+CUZK_DEVICE LaneFq2<true> inverted(const LaneFq2<true>& a) { return a.inverse(); }
+#endif
+
 // The same Fq2 operations with an element across two lanes: threads 2i and 2i + 1.
 #ifdef LANES_FQ2
 #define LANEWISE(name, F, expression)                                                                       \
@@ -57,13 +64,11 @@ ELEMENTWISE(fr_to_mont, Fr, (void(b), a.to_mont()))
     }
 #else
 #define LANEWISE(name, F, expression) ELEMENTWISE(name, Fq2, expression)
-#define inverse() inverse_fermat()
 #endif
 LANEWISE(fq2_lanes_mul, LaneFq2<true>, a* b)
 LANEWISE(fq2_lanes_sqr, LaneFq2<true>, (void(b), a.sqr()))
-LANEWISE(fq2_lanes_inv, LaneFq2<true>, (void(b), a.inverse()))
+LANEWISE(fq2_lanes_inv, LaneFq2<true>, (void(b), inverted(a)))
 LANEWISE(fq2_lanes_mul_branching, LaneFq2<false>, a* b)
-#undef inverse
 
 // Points: a and out XYZZ, b affine (mixed) or XYZZ.
 #define CURVE(g, F)                                                                                        \

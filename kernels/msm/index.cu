@@ -89,10 +89,11 @@ fold_segments(u32 sets, u32 bucket_bits, u32 column_bits, u32* start, u32* refer
     if (global_thread() == 0) counts[0] = 2 * buckets;
 }
 
-// Pairs (bucket of one array, bucket of the other), to add up two arrays of buckets.
-CUZK_KERNEL(256, 8) merge_pairs(u32 buckets, uint2* pairs, u32* counts) {
-    for (u32 s = global_thread(); s < buckets; s += global_threads()) pairs[s] = make_uint2(REF_POINT | s, s);
-    if (global_thread() == 0) counts[1] = buckets;
+// Pairs (point i, reference second + step * i), for additions without a sort: two arrays of buckets (0, 1), doublings
+// (REF_POINT, 1), one point added to all (its reference, 0).
+CUZK_KERNEL(256, 8) list_pairs(u32 n, u32 second, u32 step, uint2* pairs, u32* pair_count) {
+    for (u32 i = global_thread(); i < n; i += global_threads()) pairs[i] = make_uint2(REF_POINT | i, second + step * i);
+    if (global_thread() == 0) *pair_count = n;
 }
 
 // Batch addition: references to the points whose bit is set. One word of 32 bits a thread; the caller scans `count`.

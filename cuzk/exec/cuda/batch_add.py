@@ -59,7 +59,7 @@ class BatchAddPlan:
                 ("pairs", 8 * pairs),
                 ("scratch", 48 * self.pair_blocks * PAIR_THREADS * self.batch),
                 ("pool", pairs * POINT_BYTES[self.group]),
-                ("partial", FINISH_BLOCKS * POINT_BYTES[self.group]),
+                ("partial", (FINISH_BLOCKS + 1) * POINT_BYTES[self.group]),
                 ("sum", POINT_BYTES[self.group]),
             ]
         )
@@ -144,16 +144,21 @@ class BatchAdd:
             (bitmap, words, n, at["word_start"], at["references_a"], at["start_a"]),
             stream,
         )
+        device.fill(at["result"], 0xFF, 4, stream)
         references, count = sum_segments(
             device, stream, plan, at, segments=1, longest=plan.selected, points=points, stop_at=FINISH_AT
         )
         kernel = device.kernel(points_module(plan.group), f"sum_points_{plan.group}")
         shared = TAIL_THREADS * XYZZ_BYTES
-        # Enough blocks for one reference or two a thread, then one block over the blocks.
-        arguments = (references, count, u32(0), points, at["pool"], at["partial"])
-        device.launch(kernel, FINISH_BLOCKS, TAIL_THREADS, arguments, stream, shared_bytes=shared)
-        arguments = (0, 0, u32(FINISH_BLOCKS), at["partial"], at["pool"], at["sum"])
-        device.launch(kernel, 1, TAIL_THREADS, arguments, stream, shared_bytes=shared)
-        device.copy(self._sum.address, at["sum"], POINT_BYTES[plan.group], stream)
+        # What is left: enough blocks for one reference or two a thread. If few bits were set, the rounds finished and the
+        # sum is in `result`. Then one block over all.
+        size = POINT_BYTES[plan.group]
+        left = (references, count, u32(0), points, at["pool"], at["partial"])
+        device.launch(kernel, FINISH_BLOCKS, TAIL_THREADS, left, stream, shared_bytes=shared)
+        finished = (at["result"], 0, u32(1), points, at["pool"], at["partial"] + FINISH_BLOCKS * size)
+        device.launch(kernel, 1, TAIL_THREADS, finished, stream, shared_bytes=shared)
+        both = (0, 0, u32(FINISH_BLOCKS + 1), at["partial"], at["pool"], at["sum"])
+        device.launch(kernel, 1, TAIL_THREADS, both, stream, shared_bytes=shared)
+        device.copy(self._sum.address, at["sum"], size, stream)
         device.record(self._done, stream)
         return BatchAddHandle(device, plan, self._done, self._sum.array)

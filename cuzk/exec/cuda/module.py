@@ -1,14 +1,15 @@
 """Finds, compiles and loads the kernels.
 
 A kernel module is one `.cu` file under `kernels/`. It is compiled for the device at hand, by nvcc where that is installed and by
-NVRTC otherwise, and kept as a cubin in a cache directory under a name that contains a hash of all kernel sources, the
-architecture and the definitions: a changed header never meets a stale binary.
+NVRTC otherwise, and kept as a cubin in a cache directory under a name that contains a hash of its sources and the
+architecture: a changed header never meets a stale binary.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from cuzk.errors import CuzkError, HardwareMissing
 
+INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 NVCC_OPTIONS = ("-std=c++17", "-lineinfo")
 NVRTC_OPTIONS = ("--std=c++17", "--generate-line-info")
 
@@ -30,14 +32,25 @@ def kernel_root() -> Path:
     raise CuzkError(f"the kernel sources are missing: neither {package / 'kernels'} nor {package.parent / 'kernels'}")
 
 
-@lru_cache(maxsize=1)
-def source_digest() -> str:
-    """A hash over every kernel source."""
-    digest = hashlib.sha256()
-    root = kernel_root()
-    for path in sorted(root.rglob("*")):
-        if path.suffix in (".hpp", ".cuh", ".cu"):
-            digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+def sources(name: str) -> list[Path]:
+    """`kernels/<name>.cu` and every file that it includes, directly or not."""
+    waiting, found = [kernel_root() / f"{name}.cu"], {}
+    while waiting:
+        path = waiting.pop().resolve()
+        if path in found:
+            continue
+        found[path] = path.read_text()
+        included = [path.parent / match for match in INCLUDE.findall(found[path])]
+        waiting += [p if p.exists() else kernel_root() / p.relative_to(path.parent) for p in included]
+    return sorted(found)
+
+
+@lru_cache(maxsize=64)
+def source_digest(name: str) -> str:
+    """A hash over all sources of a module and the compiler's options."""
+    digest = hashlib.sha256(" ".join(NVCC_OPTIONS).encode())
+    for path in sources(name):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
@@ -51,7 +64,7 @@ def cache_dir() -> Path:
 
 def cubin_name(name: str, arch: str) -> str:
     """File name of the compiled module `name` (such as `msm/msm_g1`) for `arch` (such as `sm_90`)."""
-    return f"{name.replace('/', '-')}.{arch}.{source_digest()}.cubin"
+    return f"{name.replace('/', '-')}.{arch}.{source_digest(name)}.cubin"
 
 
 def compile_nvcc(name: str, arch: str, out: Path) -> str:

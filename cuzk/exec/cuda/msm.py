@@ -16,10 +16,11 @@ from cuzk import native
 
 from .arena import aligned
 from .msm_plan import TILE, Group, MsmPlan, Residency, plan_msm
-from .segments import INDEX, add_pairs, points_module, scan_counts, sum_segments, u32
+from .segments import INDEX, add_pairs, list_pairs, points_module, scan_counts, sum_segments, u32
 
 TAIL_THREADS = 256  # as in kernels/msm/points.cuh
 XYZZ_BYTES = 192  # of one lane
+R = 0x73EDA753299D7D483339D80809A1D80553BDA402FFFE5BFEFFFFFFFF00000001  # the order of both groups
 
 
 def plan_bytes(n: int, group: Group, budget_bytes: int, residency: Residency = "device", **shape: Any) -> int:
@@ -44,10 +45,10 @@ class MsmHandle:
                 return self._result
             self._device.wait(self._event)
             points = self._sums.view(np.uint64).reshape(2 * plan.sets, limbs).copy()
-            weights = np.zeros((2 * plan.sets, 4), dtype=np.uint64)
+            weights = np.zeros((2 * plan.sets, 4), dtype="<u8")
             for row in range(2 * plan.sets):
                 bit = row // 2 * plan.digit_bits + (0 if row % 2 else plan.column_bits)
-                weights[row, bit // 64] = 1 << bit % 64
+                weights[row] = np.frombuffer((2**bit % R).to_bytes(32, "little"), dtype="<u8")
             self._result = (native.msm_g1 if plan.group == "g1" else native.msm_g2)(points, weights)
         return self._result
 
@@ -196,14 +197,8 @@ class Msm:
             stream,
         )
         if merge:
-            device.launch(
-                device.kernel(INDEX, "merge_pairs"),
-                8 * device.multiprocessors,
-                256,
-                (u32(total), at["pairs"], at["counts"]),
-                stream,
-            )
-            add_pairs(device, stream, plan, at, at["counts"] + 4, points=buckets, pool=target)
+            list_pairs(device, stream, at, total, at["counts"], second=0, step=1)
+            add_pairs(device, stream, plan, at, at["counts"], points=buckets, pool=target)
             device.copy(buckets, target, total * plan.point_bytes, stream)
 
     def _reduce(self, first_set: int, sets: int, buckets: int, stream: Any) -> None:

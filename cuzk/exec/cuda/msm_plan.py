@@ -26,6 +26,8 @@ MAX_LOW_BITS = 10  # as in kernels/msm/sort.cuh
 TILE = 8192  # as in kernels/msm/sort.cuh
 SCAN_TILE = 4096  # as in kernels/msm/segments.cuh
 MAX_PARTITION_COUNTERS = 12288  # 48 KiB of shared memory in msm_digits
+PINNED_CHUNK = 1 << 22  # points: enough for full occupancy, few enough that the first copy does not delay the start
+MIN_CHUNK = 1024  # points; below, chunks are not worth their overhead
 MAX_INDEX = 1 << 30  # a reference has 30 bits of index
 MAX_ELEMENTS = 1 << 32  # counters are u32
 PAIR_THREADS, PAIR_BLOCKS_PER_SM = 128, 4  # as in kernels/msm/points.cuh
@@ -165,17 +167,21 @@ def plan_msm(
     multiprocessors: int = 132,
     tables: int = 1,
     digit_bits: int | None = None,
+    max_chunk: int | None = None,
 ) -> MsmPlan:
     """The cheapest plan whose temporaries fit the budget; OutOfMemoryError naming need and budget if none does.
 
     `residency` says where points and scalars lie: "device" (the caller's memory, not counted) or "pinned" (streamed in chunks,
-    counted). `tables` > 1 needs the points times 2^(table_shift_bits(j)) one table after another, which fixes digit_bits.
+    counted). `max_chunk` bounds the points of a chunk. `tables` > 1 needs the points times 2^(table_shift_bits(j)), one table
+    after another, which fixes digit_bits.
     """
     if n < 0 or n * tables > MAX_INDEX:
         raise ValueError(f"{n} points in {tables} tables are outside 0 .. 2^30")
     if tables > 1 and digit_bits is None:
         raise ValueError("tables are made for one number of digit bits: name it")
-    whole = MsmPlan(group, n, residency, tables, multiprocessors, 2, 1, max(n, 1))
+    if max_chunk is None:
+        max_chunk = PINNED_CHUNK if residency == "pinned" else MAX_INDEX
+    whole = MsmPlan(group, n, residency, tables, multiprocessors, 2, 1, max(1, min(n, max_chunk)))
     candidates = [digit_bits] if digit_bits else range(2, MAX_DIGIT_BITS + 1)
     best: MsmPlan | None = None
     smallest: int | None = None
@@ -203,9 +209,7 @@ def _total_cost(plan: MsmPlan) -> float:
 def _fit(shape: MsmPlan, budget_bytes: int) -> tuple[MsmPlan | None, int]:
     """The shape with the largest group, then the largest chunk, that fits; and the bytes of the smallest tried."""
     most = min(shape.sets, max(1, MAX_PARTITION_COUNTERS >> (shape.bucket_bits - shape.low_bits)))
-    chunk = max(shape.n, 1)
-    if shape.residency == "pinned":
-        chunk = min(chunk, 1 << 22)  # large enough for full occupancy, small enough that the first copy does not delay the start
+    chunk = shape.chunk
     need = 0
     while True:
         # equal groups: no last group of one set
@@ -215,6 +219,6 @@ def _fit(shape: MsmPlan, budget_bytes: int) -> tuple[MsmPlan | None, int]:
             need = plan.workspace_bytes
             if need <= budget_bytes and sets * plan.row < MAX_ELEMENTS:
                 return plan, need
-        if chunk <= 1024:
+        if chunk <= MIN_CHUNK:
             return None, need
         chunk = -(-chunk // 2)

@@ -42,6 +42,20 @@ def scan_counts(device: Any, stream: Any, count: int, n: int, sums: int, total: 
     device.launch(device.kernel(INDEX, "count_starts"), tiles, 256, (count, u32(n), sums, start, cursor), stream)
 
 
+REF_POINT = 1 << 30  # as in kernels/msm/references.cuh
+
+
+def list_pairs(device: Any, stream: Any, at: dict[str, int], n: int, count: int, *, second: int, step: int) -> None:
+    """pairs[i] = (point i, reference second + step * i), i < n; n to address `count`. Streaming: 2048 threads an SM."""
+    device.launch(
+        device.kernel(INDEX, "list_pairs"),
+        8 * device.multiprocessors,
+        256,
+        (u32(n), u32(second), u32(step), at["pairs"], count),
+        stream,
+    )
+
+
 def add_pairs(
     device: Any, stream: Any, plan: PairShape, at: dict[str, int], count: int, *, points: int, pool: int
 ) -> None:

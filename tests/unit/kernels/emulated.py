@@ -54,6 +54,7 @@ class EmulatedDevice:
         self._modules: dict[str, ctypes.CDLL] = {}
         self.multiprocessors = multiprocessors
         self.launches = 0
+        self.registered: set[int] = set()
 
     def kernel(self, module_name: str, name: str) -> Any:
         if module_name not in self._modules:
@@ -80,6 +81,15 @@ class EmulatedDevice:
     def pinned(self, size_bytes: int) -> Block:
         return Block(size_bytes)
 
+    def use(self) -> None: ...
+
+    def register(self, address: int, size_bytes: int) -> None:
+        assert address not in self.registered, "registered twice"
+        self.registered.add(address)
+
+    def unregister(self, address: int) -> None:
+        self.registered.remove(address)
+
     def fill(self, address: int, byte: int, size_bytes: int, stream: Any) -> None:
         ctypes.memset(address, byte, size_bytes)
 
@@ -95,8 +105,8 @@ class EmulatedDevice:
         ctypes.memmove(array.ctypes.data, address, array.nbytes)
         return array
 
-    def stream(self) -> None:
-        return None
+    def stream(self) -> object:
+        return object()
 
     def event(self, timing: bool = False) -> None:
         return None

@@ -1,0 +1,179 @@
+"""The device's MSM and batch addition, kernels and orchestration, run on the CPU and compared with the host library."""
+
+from __future__ import annotations
+
+import random
+import shutil
+
+import numpy as np
+import pytest
+
+native = pytest.importorskip("cuzk.native")
+if shutil.which("g++") is None:
+    pytest.skip("g++ is needed to emulate the kernels", allow_module_level=True)
+
+from cuzk.errors import OutOfMemoryError  # noqa: E402
+from cuzk.exec.cuda.batch_add import BatchAdd, plan_batch_add  # noqa: E402
+from cuzk.exec.cuda.msm import Msm, plan_bytes  # noqa: E402
+from cuzk.exec.cuda.msm_plan import plan_msm  # noqa: E402
+from cuzk.exec.cuda.tables import build_tables  # noqa: E402
+
+from .emulated import EmulatedDevice  # noqa: E402
+
+R = 0x73EDA753299D7D483339D80809A1D80553BDA402FFFE5BFEFFFFFFFF00000001
+
+
+def scalars(values: list[int]) -> np.ndarray:
+    return np.frombuffer(b"".join(v.to_bytes(32, "little") for v in values), dtype=np.uint64).reshape(-1, 4).copy()
+
+
+def some_points(group: str, n: int, seed: int) -> np.ndarray:
+    rng = random.Random(seed)
+    return (native.fixed_base_g1 if group == "g1" else native.fixed_base_g2)(scalars([rng.randrange(R) for _ in range(n)]))
+
+
+@pytest.fixture(scope="module")
+def device(tmp_path_factory: pytest.TempPathFactory) -> EmulatedDevice:
+    return EmulatedDevice(tmp_path_factory.mktemp("emulated"))
+
+
+def device_msm(device: EmulatedDevice, group: str, points: np.ndarray, values: np.ndarray, **shape) -> np.ndarray:
+    mont = shape.pop("scalars_mont", False)
+    tables = shape.get("tables", 1)
+    plan = plan_msm(len(values), group, shape.pop("budget", 1 << 34), multiprocessors=1, **shape)
+    msm = Msm(device, plan)
+    held = device.upload(points), device.upload(values)
+    assert len(points) == tables * len(values)
+    result = msm.run(held[0].address, held[1].address, None, scalars_mont=mont, copy_stream="copies").result()
+    msm.free()  # also checks that nothing was written past the plan's bytes
+    return result
+
+
+def host_msm(group: str, points: np.ndarray, values: np.ndarray) -> np.ndarray:
+    return (native.msm_g1 if group == "g1" else native.msm_g2)(points, values)
+
+
+@pytest.mark.parametrize("group", ["g1", "g2"])
+@pytest.mark.parametrize(("n", "bits"), [(0, 5), (1, 2), (2, 7), (63, 5), (150, 9)])
+def test_random(device, group, n, bits):
+    rng = random.Random(n)
+    points, values = some_points(group, n, n), scalars([rng.randrange(R) for _ in range(n)])
+    assert np.array_equal(device_msm(device, group, points, values, digit_bits=bits), host_msm(group, points, values))
+
+
+SKEWED = {
+    "all zero": lambda i, n: 0,
+    "all one": lambda i, n: 1,
+    "all r-1": lambda i, n: R - 1,
+    "all equal": lambda i, n: R // 3,
+    "mostly zero": lambda i, n: 5**100 % R if i % 100 == 7 else 0,
+    "half of r and its neighbours": lambda i, n: (R - 1) // 2 + i % 3 - 1,
+    "digits at their limits": lambda i, n: sum(1 << 9 * w + 8 for w in range(28)) + i % 3 - 1,
+}
+
+
+@pytest.mark.parametrize("kind", SKEWED)
+def test_skewed_scalars(device, kind):
+    n = 130
+    points, values = some_points("g1", n, 3), scalars([SKEWED[kind](i, n) for i in range(n)])
+    assert np.array_equal(device_msm(device, "g1", points, values, digit_bits=9), host_msm("g1", points, values))
+
+
+@pytest.mark.parametrize("group", ["g1", "g2"])
+def test_infinity_repeats_and_opposites(device, group):
+    """Buckets that meet infinity, doublings and cancellations in every round."""
+    a = some_points(group, 4, 5)
+    minus = (native.g1_neg if group == "g1" else native.g2_neg)(a)
+    zero = np.zeros_like(a[:1])
+    rows = [a[0], a[0], minus[0], a[1], zero[0], a[1], a[1], a[1], minus[1], minus[1], zero[0], zero[0], a[2], minus[2]] * 6
+    points = np.ascontiguousarray(rows)
+    for pattern in ([1], [3, R - 3], [2, 2, 5], [R - 1, 1, 0]):
+        values = scalars([pattern[i % len(pattern)] for i in range(len(points))])
+        assert np.array_equal(device_msm(device, group, points, values, digit_bits=4), host_msm(group, points, values))
+
+
+def test_points_with_a_zero_coordinate(device):
+    """(0, +-2) lie on the curve: x = 0 alone does not mean infinity."""
+    q = 0x1A0111EA397FE69A4B1BA7B6434BACD764774B84F38512BF6730D2A0F6B0F6241EABFFFEB153FFFFB9FEFFFFFFFFAAAB
+    y = [(v << 384) % q for v in (2, q - 2)]
+    special = np.zeros((2, 12), dtype=np.uint64)
+    for row in range(2):
+        special[row, 6:] = np.frombuffer(y[row].to_bytes(48, "little"), dtype=np.uint64)
+    points = np.concatenate([special, special[:1], some_points("g1", 20, 1), special[1:]])
+    values = scalars([1] * len(points))
+    assert np.array_equal(device_msm(device, "g1", points, values, digit_bits=4), host_msm("g1", points, values))
+
+
+@pytest.mark.parametrize("residency", ["device", "pinned"])
+def test_result_does_not_depend_on_chunks_or_groups(device, residency, monkeypatch):
+    monkeypatch.setattr("cuzk.exec.cuda.msm_plan.MIN_CHUNK", 32)
+    rng = random.Random(8)
+    n = 200
+    points, values = some_points("g1", n, 8), scalars([rng.randrange(R) for _ in range(n)])
+    expected = host_msm("g1", points, values)
+    budgets = [1 << 34, *(plan_bytes(n, "g1", 1 << 34, multiprocessors=1, digit_bits=6, max_chunk=m) for m in (60, 120))]
+    seen = set()
+    for budget in budgets:
+        for max_chunk in (None, 64):
+            shape = {"residency": residency, "digit_bits": 6, "max_chunk": max_chunk}
+            plan = plan_msm(n, "g1", budget, multiprocessors=1, **shape)
+            assert plan.workspace_bytes <= budget
+            seen.add((plan.chunks, plan.group_sets))
+            assert np.array_equal(device_msm(device, "g1", points, values, budget=budget, **shape), expected)
+    assert len(seen) > 1 and max(chunks for chunks, _ in seen) > 1, seen
+
+
+@pytest.mark.parametrize("tables", [2, 3])
+def test_tables_of_shifted_points(device, tables):
+    rng = random.Random(4)
+    n, bits = 60, 6
+    points, values = some_points("g1", n, 9), scalars([rng.randrange(R) for _ in range(n)])
+    plan = plan_msm(n, "g1", 1 << 34, multiprocessors=1, digit_bits=bits, tables=tables)
+    held = device.allocate(tables * points.nbytes, "tables")
+    device.copy(held.address, points.ctypes.data, points.nbytes, None)
+    build_tables(device, plan, held.address, None)
+    shifted = device.download(held.address, np.empty((tables * n, 12), dtype=np.uint64))
+    for j in range(tables):
+        factor = scalars([pow(2, plan.table_shift_bits(j), R)] * n)
+        assert np.array_equal(shifted[j * n : (j + 1) * n], native.scale_g1(points, factor))
+    for max_chunk in (None, 25):
+        shape = {"digit_bits": bits, "tables": tables, "max_chunk": max_chunk}
+        assert np.array_equal(device_msm(device, "g1", shifted, values, **shape), host_msm("g1", points, values))
+
+
+def test_montgomery_scalars(device):
+    rng = random.Random(2)
+    points, values = some_points("g1", 40, 2), scalars([rng.randrange(R) for _ in range(40)])
+    mont = native.fr_from_std(values)
+    assert np.array_equal(
+        device_msm(device, "g1", points, mont, digit_bits=5, scalars_mont=True), host_msm("g1", points, values)
+    )
+
+
+def test_too_small_a_budget_is_refused_before_any_launch(device):
+    before = device.launches
+    with pytest.raises(OutOfMemoryError, match=r"MSM of 1048576 points in G1 needs at least .* GiB .*granted"):
+        plan_msm(1 << 20, "g1", 1 << 20)
+    with pytest.raises(OutOfMemoryError, match="batch addition"):
+        plan_batch_add(1 << 20, "g2", 1 << 20)
+    assert device.launches == before
+
+
+@pytest.mark.parametrize("group", ["g1", "g2"])
+@pytest.mark.parametrize(("n", "share"), [(0, 1.0), (1, 1.0), (77, 0.5), (500, 0.9), (500, 0.0), (400, 0.01)])
+def test_batch_add(device, group, n, share, monkeypatch):
+    monkeypatch.setattr("cuzk.exec.cuda.batch_add.FINISH_AT", 32)
+    monkeypatch.setattr("cuzk.exec.cuda.batch_add.FINISH_BLOCKS", 2)
+    points = some_points(group, n, n)
+    bits = np.random.default_rng(n).random(n) < share
+    words = np.zeros(-(-n // 32) * 4, dtype=np.uint8)
+    packed = np.packbits(bits, bitorder="little")
+    words[: len(packed)] = packed
+    if n % 32:
+        words[-1] |= 0x80  # a bit past the last point
+    expected = (native.batch_add_g1 if group == "g1" else native.batch_add_g2)(points, packed)
+    add = BatchAdd(device, plan_batch_add(n, group, 1 << 34, multiprocessors=1))
+    held = device.upload(points), device.upload(words)
+    got = add.run(held[0].address, held[1].address, None).result()
+    add.free()
+    assert np.array_equal(got, expected)
