@@ -69,6 +69,9 @@ def bottleneck(engine: Engine, oom: Oom | None, used: dict[str, float]) -> dict[
             why += f", kernels run {kernels:.0%} of it"
         return {"resource": device, "why": why}
     if permit is not None and used[permit] >= BUSY:
+        room = _room_for_another_set(engine)
+        if room is not None:
+            return {"resource": "ram", "why": f"all {permit} permits are in use, and {room}"}
         if used["cores"] > 1.0:
             return {"resource": "cores", "why": f"synthesis asks for {used['cores']:.0%} of the cores"}
         if used["dram"] > 0.1:
@@ -78,6 +81,19 @@ def bottleneck(engine: Engine, oom: Oom | None, used: dict[str, float]) -> dict[
     if engine.plan.in_flight is not None and engine.plan.scenario.workload.proofs > engine.plan.in_flight:
         return {"resource": "j", "why": f"only {engine.plan.in_flight} proofs are in flight: nothing else is fully used"}
     return {"resource": "workload", "why": "too few proofs to keep anything fully used"}
+
+
+def _room_for_another_set(engine: Engine) -> str | None:
+    """Words on how little room the host's memory has, if one more set than at the peak would not fit."""
+    pool, programs = engine.arbiter.pools["ram"], engine.programs
+    circuit = engine.plan.scenario.circuit.name
+    specs = engine.plan.pipeline.buffers.items()
+    written = [name for name, spec in specs if spec.scope == "token" and spec.touched_by and spec.pool == "ram"]
+    needs = sum(programs.size(name, circuit, 0) for name in written)
+    left = pool.capacity - engine.ledger.peak_resident
+    if not needs or left >= needs:
+        return None
+    return f"the {left / 2**30:.1f} GiB left at the peak have no room for another set of {needs / 2**30:.1f} GiB"
 
 
 def over_time(engine: Engine, parts: int = 10) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from simpy.events import Timeout
 
 from cuzk.errors import InputError
 from cuzk.pipeline.arbiter import FAILED, RETRY, OutOfMemory, Token
-from cuzk.pipeline.plan import Plan
+from cuzk.pipeline.plan import Plan, limit_permit
 from cuzk.sim.actors import Actor, Handle, Proof, SimToken
 from cuzk.sim.devices import Devices
 from cuzk.sim.jitter import deviates
@@ -95,8 +95,6 @@ class Engine:
         self._limit = plan.in_flight
         self._open_sets = 0
         self._finished = self.env.event()
-        self._running: dict[str, int] = {}
-        self._queued: dict[str, deque[Actor]] = {}
         self._slots: dict[str, set[int]] = {}
 
     # ------------------------------------------------------------------ the run
@@ -204,13 +202,16 @@ class Engine:
                 self._begin(Actor(name, program, token, 0))
 
     def _begin(self, actor: Actor) -> None:
-        """Start a task or spawned worker, or queue it if as many of its kind run as may."""
-        limit = self.plan.pipeline.workers[actor.kind].limit
-        if limit is not None:
-            if self._running.get(actor.kind, 0) >= limit:
-                self._queued.setdefault(actor.kind, deque()).append(actor)
+        """Start a task or spawned worker, or let it wait if as many of its kind run as may."""
+        if self.plan.pipeline.workers[actor.kind].limit is not None:
+            limit = limit_permit(actor.kind)
+            granted = self.arbiter.acquire(actor, actor.token, limit)
+            if granted is False:
+                actor.pc = -1  # woken with its permit, it goes on at its first step
+                self.block(actor, limit)
                 return
-            self._running[actor.kind] = self._running.get(actor.kind, 0) + 1
+            if granted is True:
+                self.ledger.held[limit] -= self.env.now
         self.runnable.append((actor, RETRY))
 
     # ----------------------------------------------------------------- stepping
@@ -385,18 +386,16 @@ class Engine:
 
     def end(self, actor: Actor) -> Any:
         """The end of a program: a pool worker begins again, others are done."""
+        token = actor.token
+        if token is not None and not token.failed and self.plan.pipeline.workers[actor.kind].limit is not None:
+            limit = limit_permit(actor.kind)
+            self.arbiter.release(token, limit)
+            self.ledger.held[limit] += self.env.now
         self.leave(actor)
         if actor.pool:
             return 0
-        kind = actor.kind
-        if self.plan.pipeline.workers[kind].limit is not None:
-            queued = self._queued.get(kind)
-            if queued:
-                self.runnable.append((queued.popleft(), RETRY))
-            else:
-                self._running[kind] -= 1
         if actor.slot is not None:
-            self._slots[kind].discard(actor.slot)
+            self._slots[actor.kind].discard(actor.slot)
         return False
 
     def name_lane(self, actor: Actor) -> None:
