@@ -1,4 +1,5 @@
 """`cuzk circuit NAME --constraints N`: sizes of a built-in benchmark circuit; its .r1cs, .pce and .wtns on demand.
+`cuzk circuit FILE.r1cs --pce OUT.pce`: the matrices of any circuit as a mapped file.
 
 mimc: chains of x^5, full-width values. bits: boolean gates, 99 % zeros and ones. Any size up to 2^27, without a
 compiler.
@@ -53,6 +54,8 @@ def run(args: argparse.Namespace) -> int:
         return run_porep(args)
     if args.yaml or args.template:
         raise InputError("--yaml and --template are for the porep-… circuits")
+    if args.name.endswith((".r1cs", ".pce")):
+        return _from_file(args)
     if args.seed < 0:
         raise InputError("--seed must not be negative")
     family, tiling = builtin(args.name, args.constraints)
@@ -86,4 +89,23 @@ def run(args: argparse.Namespace) -> int:
         print(f"  {quotient}: {cost['transforms']} transforms, {sizes}")
     for path in files.values():
         print(path)
+    return 0
+
+
+def _from_file(args: argparse.Namespace) -> int:
+    """Write the matrices of a circuit file; report what the result takes."""
+    from cuzk.errors import InputError
+    from cuzk.groth16.formats.matrices import write_pce
+    from cuzk.groth16.inspect import as_text, inspect
+    from cuzk.groth16.load import read_r1cs_system
+
+    if args.r1cs or args.wtns:
+        raise InputError("--r1cs and --wtns belong to the built-in circuits; a file can be written as --pce")
+    if args.pce:
+        write_pce(args.pce, read_r1cs_system(args.name))
+    found = inspect(args.pce or args.name)
+    if args.json:
+        print_json(found)
+    else:
+        print(as_text(found))
     return 0

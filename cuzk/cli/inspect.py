@@ -18,7 +18,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--sample", type=int, metavar="N", help="with --deep: N random points of each list (default: all)"
     )
-    parser.add_argument("--scenario", metavar="YAML", help="also say whether this scenario's circuit is the file's")
+    parser.add_argument(
+        "--scenario", metavar="YAML", help="also simulate this scenario with the file's circuit: does it fit"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
 
 
@@ -31,9 +33,9 @@ def run(args: argparse.Namespace) -> int:
 
         found["deep"] = deep_check(args.file, found["kind"], args.sample, terminal_progress())
     if args.scenario:
-        from cuzk.cli.inspect_scenario import compare
+        from cuzk.cli.inspect_scenario import judge
 
-        found["scenario"] = compare(found, args.scenario)
+        found["scenario"] = judge(found, args.scenario)
     if found.get("development"):
         warn_development(args.file)
     if args.json:

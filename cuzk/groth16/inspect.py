@@ -337,6 +337,9 @@ def as_text(found: dict) -> str:
                 lines.append(f"  a proof, {quotient}: {cost['transforms']} transforms, {_costs(cost)}")
         elif name.endswith("_bytes"):
             lines.append(f"  {name[:-6]}: {size_text(value)}")
+        elif name == "scenario":
+            lines.append(f"  under {value['scenario']}: {value['line']}")
+            lines += [f"    the scenario's circuit has other counts: {value['differs']}"] if value["differs"] else []
         elif name == "development":
             lines += ["  DEVELOPMENT KEY: whoever made it can forge proofs"] if value else []
         else:

@@ -1,11 +1,11 @@
 """Reading the matrix files of curio's prover (`PCE\\x02`): CSR of A, B, C with Montgomery coefficients.
 
-Header, 32 B little-endian: 4 B magic, u32 version 2, u32 inputs, u32 aux, u32 constraints, u32 padding, u64 nonzeros
-in all. Per matrix:
-u64 count and row pointers u32, u64 count and columns u32, u64 count and values 32 B. Density words follow. A column
-is an input's
-index, or inputs + aux index. Layout from that project's published description; no file of it was at hand to check
-against.
+Header, 32 B little-endian: 4 B magic, u32 version 2, u32 inputs, u32 aux, u32 constraints, u64 nonzeros in all (at
+byte 20 or, aligned,
+at 24). Per matrix: u64 count and row pointers u32, u64 count and columns u32, u64 count and values 32 B. Density
+words follow. A column
+is an input's index, or inputs + aux index. Layout from that project's published description; no file of it was at
+hand to check against.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ class CurioPceFile:
         if self.data[:4].tobytes() != MAGIC:
             raise FormatError(path, "not a PCE file of version 2", offset=0)
         version, self.n_inputs, self.n_aux, self.n_constraints = struct.unpack_from("<IIII", self.data, 4)
-        (self.n_nonzeros,) = struct.unpack_from("<Q", self.data, 24)
         if version != 2:
             raise FormatError(path, f"version {version} is not supported (expected 2)", offset=4)
         if self.n_wires > len(self.data):
@@ -53,8 +52,11 @@ class CurioPceFile:
                 raise FormatError(path, f"has {len(col)} columns but {len(values)} values", section=name)
             self._views[name] = (row_ptr, col, values)
         total = sum(len(view[1]) for view in self._views.values())
-        if total != self.n_nonzeros:
-            raise FormatError(path, f"the matrices have {total} terms, the header claims {self.n_nonzeros}", offset=24)
+        claims = [struct.unpack_from("<Q", self.data, at)[0] for at in (20, 24)]
+        if total not in claims:
+            raise FormatError(
+                path, f"the matrices have {total} terms, the header claims {claims[0]} or {claims[1]}", offset=20
+            )
 
     def _list(self, name: str, at: int, dtype: str, size: int) -> tuple[np.ndarray, int]:
         if len(self.data) - at < 8:
@@ -76,7 +78,7 @@ class CurioPceFile:
         return {name: len(view[1]) for name, view in self._views.items()}
 
     def constraints(self) -> ConstraintSystem:
-        """The matrices; the rows of the inputs are part of the file's rows. Raises FormatError at the first bad
+        """The matrices; those of the inputs are added unless the file has them. Raises FormatError at the first bad
         index.
         """
         table = CoefficientTable("mont")
@@ -92,6 +94,20 @@ class CurioPceFile:
             ids = table.number(np.ascontiguousarray(values))
             matrices.append(SparseMatrix(row_ptr.astype(np.uint64), np.ascontiguousarray(col), ids))
         a, b, c = matrices
-        n_public = self.n_inputs - 1
-        n_constraints = max(0, self.n_constraints - self.n_inputs)
-        return ConstraintSystem(self.n_wires, n_public, n_constraints, table, a, b, c, has_input_rows=True)
+        has_input_rows = self._ends_with_input_rows(a)
+        n_constraints = self.n_constraints - (self.n_inputs if has_input_rows else 0)
+        system = ConstraintSystem(self.n_wires, self.n_inputs - 1, n_constraints, table, a, b, c, has_input_rows)
+        return system.with_input_rows()
+
+    def _ends_with_input_rows(self, a: SparseMatrix) -> bool:
+        """Whether the last rows of A are 1·input, one for each in order: then they need not be added."""
+        first = a.rows - self.n_inputs
+        if first < 0:
+            return False
+        start = int(a.row_ptr[first])
+        lengths = np.diff(a.row_ptr[first:])
+        return (
+            bool((lengths == 1).all())
+            and np.array_equal(a.col[start:], np.arange(self.n_inputs))
+            and not a.coef_id[start:].any()
+        )
