@@ -1,0 +1,216 @@
+"""Failure has a scope: whatever breaks, wherever, what it concerns is unwound, everything is given back, and nothing hangs."""
+
+from __future__ import annotations
+
+import random
+import threading
+from typing import Any
+
+import pytest
+from playing import play, quick, scenario
+
+from cuzk.errors import InputError, Interrupted
+from cuzk.exec.device import Allocation, DeviceLost, Work, timed_steps
+from cuzk.exec.null import NullDevice
+from cuzk.pipeline.arbiter import OutOfMemory
+from cuzk.pipeline.plan import compile
+from cuzk.pipeline.presets import PHASES
+
+
+class Broken(Exception):
+    """Raised by a step body."""
+
+
+class Faulty(NullDevice):
+    """Raises `error` at one step (or allocation) of one proof, once. `partition` None: the first that comes."""
+
+    def __init__(self, error: Any, step: str | None = None, buffer: str | None = None, proof: int = 1, every: bool = False,
+                 partition: int | None = None) -> None:  # fmt: skip
+        super().__init__(scale=1e-6, time_scale=5e-5)
+        self.error, self.step, self.buffer, self.proof, self.every, self.partition = error, step, buffer, proof, every, partition
+        self.hits = 0
+        self.lock = threading.Lock()
+
+    def _maybe(self, token: Any) -> None:
+        if token.proof != self.proof or (self.partition is not None and token.partition != self.partition):
+            return
+        with self.lock:
+            self.hits += 1
+            if self.hits > 1 and not self.every:
+                return
+        raise self.error
+
+    def perform(self, work: Work) -> None:
+        if work.name == self.step:
+            self._maybe(work.set.token)
+        super().perform(work)
+
+    def allocate(self, request: Allocation) -> Any:
+        if request.buffer == self.buffer and request.set is not None:
+            self._maybe(request.set.token)
+        return super().allocate(request)
+
+
+def steps_of(phase: str) -> list[str]:
+    from cuzk.model.policy import Policy
+    from cuzk.pipeline.presets import preset_policy, reference
+
+    pipeline = reference(phase, preset_policy(phase, Policy()))
+    names = {getattr(step, "run", None) or step.law for step in timed_steps(pipeline)}
+    # with pre-staging, the slow path is for too little VRAM only: test_a_refused_pre_stage_takes_the_slow_path
+    return sorted(names - {"upload_pageable"} if "upload" in names else names)
+
+
+QUIET = ("policy.gw=1", "policy.j=3", "policy.pw=6", "circuit.partitions=4")
+"""One GPU worker: no phase runs out of VRAM by itself."""
+FAULTS = [(phase, step) for phase in PHASES for step in steps_of(phase)]
+
+
+@pytest.mark.parametrize(("phase", "step"), FAULTS)
+def test_a_fault_in_any_step_fails_its_proof_alone(phase: str, step: str) -> None:
+    device = Faulty(Broken("no"), step=step)
+    played = play(scenario(phase, *QUIET), device)
+    played.assert_clean()
+    engine = played.engine
+    assert engine.failure is None
+    assert [number for number, _ in engine.failures] == [1]
+    assert isinstance(engine.failures[0][1], Broken)
+    whole = {e.proof for e in played.events if e.kind == "complete" and e.partition == -1}
+    # deallocation comes after completion: there the proof is out already
+    assert whole - {1} == {0, 2, 3}
+    assert 1 not in whole or step.startswith("dealloc_")
+
+
+@pytest.mark.parametrize("every", [False, True])
+@pytest.mark.parametrize("phase", PHASES)
+def test_every_partition_of_a_proof_failing_at_once(phase: str, every: bool) -> None:
+    for step in ("ntt_h", "epilogue", "prep_msm"):
+        played = play(scenario(phase, *QUIET), Faulty(Broken("no"), step=step, every=every))
+        played.assert_clean()
+        assert [number for number, _ in played.engine.failures] == [1]
+
+
+def buffers_of(phase: str) -> list[tuple[str, str]]:
+    pipeline = compile(scenario(phase)).pipeline
+    return [(name, spec.pool) for name, spec in pipeline.buffers.items() if spec.scope == "token"]
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_memory_that_the_system_refuses(phase: str) -> None:
+    """VRAM: that proof alone (or the slow path, which tries again). RAM: the end of the run. Either way with its name."""
+    for buffer, pool in buffers_of(phase):
+        device = Faulty(MemoryError("refused"), buffer=buffer, every=True)
+        played = play(scenario(phase, *QUIET), device)
+        played.assert_clean()
+        engine = played.engine
+        assert device.hits, buffer
+        assert engine.oom is not None
+        at_s, oom = engine.oom
+        assert (oom.pool, oom.buffer) == (pool.replace("$gpu", "0"), buffer)
+        assert oom.request_bytes > 0 and at_s > 0
+        if pool == "ram":
+            assert isinstance(engine.failure, OutOfMemory)
+        else:
+            assert engine.failure is None and [number for number, _ in engine.failures] == [1]
+
+
+def test_a_refused_pre_stage_takes_the_slow_path() -> None:
+    device = Faulty(MemoryError("refused"), buffer="d_bc", partition=3)
+    played = play(scenario("phase12", *QUIET), device)
+    played.assert_clean()
+    assert played.engine.failures == []
+    slow = [(e.proof, e.partition) for e in played.events if e.name == "upload_pageable" and e.kind == "begin"]
+    assert slow == [(1, 3), (1, 3)]
+
+
+@pytest.mark.parametrize("step", ["witness", "ntt_h", "prep_msm", "b_g2_msm"])
+def test_memory_refused_inside_a_body_ends_the_run(step: str) -> None:
+    played = play(scenario("phase12", *QUIET), Faulty(MemoryError(), step=step))
+    played.assert_clean()
+    assert isinstance(played.engine.failure, OutOfMemory)
+    assert played.engine.failure.pool == "ram"
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_an_interrupt_at_any_moment(phase: str) -> None:
+    rng = random.Random(phase)
+    scene = scenario(phase, *QUIET)
+    for _ in range(6):
+        played = play(scene, NullDevice(scale=1e-6, time_scale=1e-3), interrupt_after_s=rng.random() * 0.15)
+        played.assert_clean()
+        assert isinstance(played.engine.failure, Interrupted)
+
+
+def test_a_lost_device_leaves_the_others_at_work() -> None:
+    class Loses(NullDevice):
+        def perform(self, work: Work) -> None:
+            if work.gpu == 1 and work.name == "msm_h":
+                raise DeviceLost(1, "sticky")
+            super().perform(work)
+
+    scene = scenario("phase12", "workload.proofs=8", "machine.ram=755GiB", machine="three-24g-128g")
+    played = play(scene, Loses(scale=1e-6, time_scale=5e-4))
+    played.assert_clean()
+    engine = played.engine
+    assert engine.failure is None and engine.failures
+    assert all(isinstance(why, DeviceLost) for _, why in engine.failures)
+    lost_at = next(e.t for e in played.events if e.kind == "fail" and e.name == "device")
+    assert not any(e.worker.startswith("gpu:1") and e.kind == "begin" and e.t > lost_at for e in played.events)
+    whole = {e.proof for e in played.events if e.kind == "complete" and e.partition == -1}
+    assert whole | {number for number, _ in engine.failures} == set(range(8))
+    assert whole
+
+
+def test_the_last_device_lost_ends_the_run() -> None:
+    played = play(scenario("phase12", *QUIET), Faulty(DeviceLost(0, "sticky"), step="msm_h"))
+    played.assert_clean()
+    assert isinstance(played.engine.failure, DeviceLost)
+
+
+def test_a_claim_that_can_never_be_granted_ends_the_run() -> None:
+    scene = scenario("phase12", "policy.admission=byte-budget", "policy.budget_partition=900GiB")
+    played = play(scene)
+    played.assert_clean()
+    assert isinstance(played.engine.failure, InputError)
+    assert "byte_budget" in str(played.engine.failure)
+
+
+def test_residents_that_do_not_fit_end_the_run_before_it_starts() -> None:
+    played = play(scenario("phase12", machine="zen4-96c-container-64g"))
+    played.assert_clean()
+    assert isinstance(played.engine.failure, OutOfMemory)
+    assert played.engine.oom is not None and played.engine.oom[0] == 0
+    assert not any(e.kind == "admit" for e in played.events)
+
+
+def test_the_pile_up_is_stopped_with_its_holders_named() -> None:
+    scene = scenario("phase12-prefix", "policy.pw=15", "policy.j=15", "policy.gw=1", "workload.proofs=20",
+                     "machine.ram=400GiB")  # fmt: skip
+    played = play(scene, quick())
+    played.assert_clean()
+    assert played.engine.oom is not None
+    held = {name: count for name, count, _ in played.engine.oom[1].holders}
+    assert held["a"] > 10 and held["aux"] > 10
+    assert played.events[-1].kind == "free"
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_many_faults_at_once(seed: int) -> None:
+    """Any body of any proof may fail, at random; barging locks and spawned children included."""
+
+    class Random(NullDevice):
+        rng = random.Random(seed)
+
+        def perform(self, work: Work) -> None:
+            if self.rng.random() < 0.004:
+                raise Broken(work.name)
+            super().perform(work)
+
+    phase = list(PHASES)[seed % len(PHASES)]
+    scene = scenario(phase, "policy.lock_order=barging", "workload.proofs=12", "policy.j=4", "policy.gw=2", "machine.ram=2TiB",
+                     machine="zen4-96c-755g-32g")  # fmt: skip
+    played = play(scene, Random(scale=1e-6, time_scale=2e-5))
+    played.assert_clean()
+    failed = {number for number, _ in played.engine.failures}
+    whole = {e.proof for e in played.events if e.kind == "complete" and e.partition == -1}
+    assert failed | whole == set(range(12))
