@@ -27,7 +27,8 @@ def random_fr(device: Any, n: int, rng: np.random.Generator) -> Any:
     import cupy
 
     memory = device.allocate(FR_BYTES * n, f"{n} values")
-    view = cupy.ndarray((n, 8), cupy.uint32, cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(memory.address, FR_BYTES * n, None), 0))
+    unowned = cupy.cuda.UnownedMemory(memory.address, FR_BYTES * n, None)
+    view = cupy.ndarray((n, 8), cupy.uint32, cupy.cuda.MemoryPointer(unowned, 0))
     state = cupy.random.RandomState(int(rng.integers(2**32)))
     for begin in range(0, n, CHUNK):
         part = state.randint(0, 2**32, size=(min(CHUNK, n - begin), 8), dtype=cupy.uint32)

@@ -369,9 +369,13 @@ class Ntt:
         if self.order == "nn":
             launch_bit_reverse(self.device, data, self.log_n, stream, batch, batch_stride)
 
-    def multiplications(self) -> float:
-        """Products of the whole transform."""
-        return sum(c.multiplications() for c in self.calls) * 2**self.log_n
+    @staticmethod
+    def work(
+        log_n: int, *, root: int = 7, inverse: bool = False, coset: int | None = None, order: str = "nn"
+    ) -> tuple[float, int]:
+        """Products by a twiddle, and passes over the data (each reads and writes all of it), of such a transform."""
+        calls, _ = _prepare(log_n, root, inverse, coset, order)
+        return sum(c.multiplications() for c in calls) * 2**log_n, len(calls) + (order == "nn")
 
     def free(self) -> None:
         self.tables.free()

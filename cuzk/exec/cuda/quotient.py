@@ -86,10 +86,12 @@ class Quotient:
             self.to_coset(which, data, stream)
         self.combine(a, b, c, stream)
 
-    def multiplications(self) -> float:
-        """Products in all."""
-        passes = [call for calls in (*self.calls.values(), self.back) for call in calls]
-        return (sum(call.multiplications() for call in passes) + 1) * 2**self.log_n
+    @staticmethod
+    def work(kind: str, log_n: int) -> tuple[float, int]:
+        """Products by a twiddle (2^log_n general ones come on top), and passes over one polynomial, the pointwise step apart."""
+        calls, back = _calls(kind, log_n, 7)
+        all_calls = [call for each in (*calls.values(), back) for call in each]
+        return sum(call.multiplications() for call in all_calls) * 2**log_n, len(all_calls) + bool(back)
 
     def free(self) -> None:
         self.tables.free()
