@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
 
 from cuzk import native
 from cuzk.circuits.template import Part, Template
 from cuzk.circuits.witness import BitWitness, FieldIndex
+
+_CHECKED_ROWS = 1 << 17
 
 
 class TemplateWalker:
@@ -24,41 +29,68 @@ class TemplateWalker:
         t = self.template
         if out is None:
             out = np.empty((t.n_rows, 4), np.uint64)
-        shared = _shared_values(witness, self._indices[0])
-        self._part(t.prefix, self._indices[0], matrix, shared, witness.prefix_bits[0],
-                   witness.prefix_fields_mont[0], out[: t.prefix.rows], threads)  # fmt: skip
-        for copy in range(t.copies):
-            first = t.prefix.inputs + copy * t.body.inputs
-            small = np.concatenate([shared, witness.inputs_mont[first : first + t.body.inputs]])
-            at = t.prefix.rows + copy * t.body.rows
-            self._part(t.body, self._indices[1], matrix, small, witness.body_bits[copy],
-                       witness.body_fields_mont[copy], out[at : at + t.body.rows], threads)  # fmt: skip
+        at = 0
+        for view in self._views(witness):
+            view.product(matrix, 0, view.part.rows, out[at : at + view.part.rows], threads)
+            at += view.part.rows
         out[t.n_constraints : t.n_rows] = witness.inputs_mont if matrix == 0 else 0
         return out
 
-    def _part(
-        self, part: Part, index: FieldIndex, matrix: int, small: np.ndarray, bits: np.ndarray, fields: np.ndarray,
-        out: np.ndarray, threads: int | None,
-    ) -> None:  # fmt: skip
-        m = part.matrices[matrix]
+    def first_unsatisfied(self, witness: BitWitness, threads: int | None = None) -> int:
+        """The first row with a · b != c, or -1. Works in pieces: no vector of all rows is made."""
+        at = 0
+        a, b, c = (np.empty((_CHECKED_ROWS, 4), np.uint64) for _ in range(3))
+        for view in self._views(witness):
+            for first in range(0, view.part.rows, _CHECKED_ROWS):
+                n = min(_CHECKED_ROWS, view.part.rows - first)
+                for matrix, out in enumerate((a, b, c)):
+                    view.product(matrix, first, first + n, out[:n], threads)
+                row = native.first_unsatisfied(a[:n], b[:n], c[:n], threads)
+                if row >= 0:
+                    return at + first + row
+            at += view.part.rows
+        return -1
+
+    def _views(self, witness: BitWitness) -> Iterator[_View]:
+        """Prefix, then each copy of the body, with the values that its columns have there."""
+        t = self.template
+        table = t.coefficients_mont
+        shared = _shared_values(witness)
+        yield _View(t.prefix, self._indices[0], table, shared, witness.prefix_bits[0], witness.prefix_fields_mont[0])
+        for copy in range(t.copies):
+            first = t.prefix.inputs + copy * t.body.inputs
+            small = np.concatenate([shared, witness.inputs_mont[first : first + t.body.inputs]])
+            yield _View(
+                t.body, self._indices[1], table, small, witness.body_bits[copy], witness.body_fields_mont[copy]
+            )
+
+
+@dataclass(frozen=True)
+class _View:
+    """One copy of a part."""
+
+    part: Part
+    index: FieldIndex
+    table: np.ndarray
+    small: np.ndarray
+    """Values of the columns below the part's own aux variables (for the prefix: its aux variables too)."""
+    bits: np.ndarray
+    fields: np.ndarray
+
+    def product(self, matrix: int, first: int, last: int, out: np.ndarray, threads: int | None) -> None:
+        """Rows [first, last) of one matrix."""
+        m = self.part.matrices[matrix]
         native.template_matvec(
-            m.row_ptr, m.col, m.coef_id, self.template.coefficients_mont, small, bits, index.mask, index.rank, fields, out,
-            threads,
+            m.row_ptr[first : last + 1], m.col, m.coef_id, self.table, self.small, self.bits, self.index.mask,
+            self.index.rank, self.fields, out, threads,
         )  # fmt: skip
 
-    def first_unsatisfied(self, witness: BitWitness) -> int:
-        """The first row with a · b != c, or -1. Takes 96 bytes a row."""
-        n = self.template.n_constraints
-        a, b, c = (self.product(m, witness)[:n] for m in range(3))
-        return native.first_unsatisfied(a, b, c)
 
-
-def _shared_values(witness: BitWitness, index: FieldIndex) -> np.ndarray:
+def _shared_values(witness: BitWitness) -> np.ndarray:
     """Values of the shared columns: the prefix's inputs, then its aux variables; Montgomery."""
     prefix = witness.template.prefix
     values = np.zeros((prefix.aux, 4), np.uint64)
-    one = witness.inputs_mont[0]
     set_bits = np.unpackbits(witness.prefix_bits[0].view(np.uint8), count=prefix.aux, bitorder="little").astype(bool)
-    values[set_bits] = one
+    values[set_bits] = witness.inputs_mont[0]
     values[prefix.field_aux] = witness.prefix_fields_mont[0]
     return np.concatenate([witness.inputs_mont[: prefix.inputs], values])
