@@ -1,0 +1,28 @@
+"""What the library has: calibrations by short name, measured points, measured runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cuzk.errors import InputError
+from cuzk.model.calibration import Calibration
+from cuzk.model.files import library
+from cuzk.model.scenario import load_part
+
+
+def place(*parts: str) -> Path:
+    """A path in the library of scenarios. Raises InputError if there is none."""
+    root = library()
+    if root is None:
+        raise InputError("the library of scenarios is missing from this installation")
+    return root.joinpath(*parts)
+
+
+def reference_points() -> str:
+    return str(place("data", "reference", "measurements.yaml"))
+
+
+def load_calibration(name: str) -> Calibration:
+    """A calibration file, or one of the library by its short name ('reference')."""
+    short = place("calibrations", f"{name}.yaml")
+    return load_part(str(short) if "/" not in name and short.is_file() else name, "calibration", Calibration)

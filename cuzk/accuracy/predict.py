@@ -1,0 +1,79 @@
+"""Predictions for measured points: each simulated over many seeds, with the cost laws drawn within their stated errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from cuzk.accuracy.scenarios import Case
+from cuzk.model.scenario import Scenario
+from cuzk.pipeline.plan import compile
+from cuzk.sim.bands import OUTSIDE_ERROR, Band, band
+from cuzk.sim.engine import Options
+from cuzk.sim.run import run_plan
+from cuzk.sim.sweeps import in_parallel
+
+GIB = 1 << 30
+DURATIONS = ("s_per_proof", "steady_s_per_proof", "prove_s")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What one run of one seed said. None where not all proofs came out."""
+
+    s_per_proof: float | None
+    steady_s_per_proof: float | None
+    prove_s: float | None
+    peak_ram_gib: float
+    oom: str
+    """none, ram or vram"""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Bands over the samples; `oom` is what most of them say."""
+
+    bands: dict[str, Band | None]
+    oom: str
+    p_oom: float
+    outside: tuple[str, ...] = ()
+    """What of the scenario lies outside the calibrated range."""
+
+
+def sample(scenario: Scenario, seed: int, errors: int | None, extra_error: float = 0.0, batch: int = 1) -> Sample:
+    """One run, as if there were RAM enough; it is out of memory if its peak exceeds what there is."""
+    plan = compile(scenario)
+    result = run_plan(plan, seed, Options(unlimited_ram=True, errors=errors, extra_error=extra_error))
+    oom = "vram" if result.oom else "ram" if result.peak_ram_bytes > plan.pools["ram"] else "none"
+    each = [value / batch if value is not None else None for value in (result.s_per_proof, result.steady_s_per_proof)]
+    return Sample(*each, result.prove_s, result.peak_ram_bytes / GIB, oom)
+
+
+def predict(cases: Sequence[Case], seeds: int, *, processes: int | None = None,
+            progress: Callable[[str], None] | None = None) -> list[Prediction]:  # fmt: skip
+    """One prediction a case. The first seed is the plain run; the others draw the costs within their errors."""
+    outside = [_outside(case.scenario) for case in cases]
+    jobs = [
+        lambda case=case, n=n, far=far: sample(
+            case.scenario, case.scenario.seed + n, case.scenario.seed + n if n else None, OUTSIDE_ERROR if far and n else 0.0, case.batch
+        )
+        for case, far in zip(cases, outside, strict=True)
+        for n in range(seeds)
+    ]
+    if progress:
+        progress(f"{len(cases)} points x {seeds} seeds")
+    samples = in_parallel(jobs, processes)
+    return [_of(samples[i * seeds : (i + 1) * seeds], tuple(outside[i])) for i in range(len(cases))]
+
+
+def _outside(scenario: Scenario) -> list[str]:
+    names = {k: v for k, v in compile(scenario).names(scenario.circuit).items() if isinstance(v, (int, float))}
+    return scenario.calibration.outside(names) if scenario.calibration else []
+
+
+def _of(samples: Sequence[Sample], outside: tuple[str, ...]) -> Prediction:
+    words = [s.oom for s in samples]
+    bands = {name: band([getattr(s, name) for s in samples]) for name in DURATIONS}
+    bands["peak_ram_gib"] = band([s.peak_ram_gib for s in samples])
+    most = max(("none", "ram", "vram"), key=words.count)
+    return Prediction(bands, most, 1.0 - words.count("none") / len(words), outside)

@@ -1,0 +1,76 @@
+"""`cuzk validate`: predictions against measured points, row by row.
+
+--points FILE: runs of a whole system (default: the reference system's, from the library). --runs DIR: timelines of the
+stand-alone reference prover (a folder with runs.yaml). Exit code 0 when every usable row was predicted, 2 when rows were
+faulty (the others are still predicted), 4 with --gate when a goal is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+REFERENCE = "reference"
+SECOND = "h200-supraseal"
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser("validate", help="back-test predictions against measured points", description=__doc__,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--points", metavar="FILE", help="measured points (YAML)")
+    source.add_argument("--runs", metavar="DIR", help="measured runs of the stand-alone reference prover")
+    parser.add_argument("--calibration", metavar="FILE", help="the calibration to judge (default: that of the library)")
+    parser.add_argument("--seeds", type=_count, default=21, metavar="N", help="runs a row, for the bands (default 21)")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--gate", action="store_true", help="exit with 4 if a goal is missed")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the report: .md, .html or .json")
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= 10_000:
+        raise argparse.ArgumentTypeError(f"must be a whole number above zero, not {text!r}")
+    return int(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    from cuzk.accuracy.library import load_calibration, reference_points
+    from cuzk.accuracy.points import read_points
+    from cuzk.report.accuracy import text
+    from cuzk.report.progress import say
+
+    if args.runs:
+        from cuzk.accuracy.runs import backtest_runs
+
+        found = backtest_runs(args.runs, load_calibration(args.calibration or SECOND), args.seeds, progress=say)
+    else:
+        from cuzk.accuracy.backtest import backtest
+
+        points = read_points(args.points or reference_points())
+        found = backtest(points, load_calibration(args.calibration or REFERENCE), args.seeds, progress=say)
+    document = found.to_json()
+    for line in [*found.warnings, *found.faults]:
+        print(line, file=sys.stderr)
+    if args.output and not found.faults:
+        _write(args.output, document)
+    print(json.dumps(document, indent=2) if args.json else text(document))
+    if found.faults:
+        return 2
+    return 4 if args.gate and document["failed_gates"] else 0
+
+
+def _write(path: str, document: dict[str, Any]) -> None:
+    from cuzk.report.files import write_text
+
+    if path.endswith(".html"):
+        from cuzk.report.accuracy_page import write_accuracy_page
+
+        write_accuracy_page(path, document)
+    elif path.endswith(".json"):
+        write_text(path, json.dumps(document, indent=2) + "\n")
+    else:
+        from cuzk.report.accuracy import markdown
+
+        write_text(path, markdown(document))
