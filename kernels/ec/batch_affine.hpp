@@ -116,6 +116,13 @@ class BatchAdder {
         LaneMask same, inf1, inf2;  // lanes with equal x, with a = infinity, with b = infinity
     };
     void load(Pair& p, std::size_t group, bool with_y) const;
+    // The points of a group that is soon needed; they lie anywhere. Groups outside [0, groups) are ignored.
+    void prefetch(std::size_t group, std::size_t groups) const {
+        if (group >= groups) return;
+        for (const Op* op = &ops_[group * LANES]; op != &ops_[(group + 1) * LANES]; op++)
+            for (const Point<F>* p : {op->a.point(), op->b.point()})
+                for (std::size_t at = 0; at < sizeof(Point<F>); at += 64) __builtin_prefetch(reinterpret_cast<const char*>(p) + at);
+    }
 
     std::unique_ptr<Op[]> ops_;
     std::unique_ptr<L[]> before_, denominator_;
@@ -166,7 +173,8 @@ void BatchAdder<F>::flush() {
     for (std::size_t g = 0; g < groups; g++) {
         load(p, g, false);
         L d;
-        L::sub(d, p.x2, p.x1);
+        prefetch(g + 2, groups);
+        L::sub_loose(d, p.x2, p.x1);
         LaneMask special = p.inf1 | p.inf2 | p.same;
         if (special) {
             d.blend(special, one);
@@ -188,7 +196,8 @@ void BatchAdder<F>::flush() {
         L inv, slope, t, x3, y3;
         L::mul(inv, product, before_[g]);
         L::mul(product, product, denominator_[g]);
-        L::sub(slope, p.y2, p.y1);
+        prefetch(g - 2, groups);
+        L::sub_loose(slope, p.y2, p.y1);
         LaneMask special = p.inf1 | p.inf2 | p.same, twice = 0;
         if (special) {
             twice = p.same & L::equal(p.y1, p.y2) & ~(p.inf1 | p.inf2 | p.y1.zeros());
@@ -201,9 +210,8 @@ void BatchAdder<F>::flush() {
         }
         L::mul(slope, slope, inv);
         L::sqr(x3, slope);
-        L::sub(x3, x3, p.x1);
-        L::sub(x3, x3, p.x2);
-        L::sub(t, p.x1, x3);
+        L::sub_two(x3, x3, p.x1, p.x2);
+        L::sub_loose(t, p.x1, x3);
         L::mul(y3, slope, t);
         L::sub(y3, y3, p.y1);
         if (special) {

@@ -14,14 +14,16 @@
 
 #include "inverse.hpp"
 
+namespace cuzk {
+constexpr int LANES = 8;
+using LaneMask = unsigned;  // bit i: lane i
+}  // namespace cuzk
+
 #ifdef CUZK_IFMA
 #include "lanes_ifma.hpp"
 #endif
 
 namespace cuzk {
-
-constexpr int LANES = 8;
-using LaneMask = unsigned;  // bit i: lane i
 
 template <class P>
 struct LanesScalar {
@@ -59,6 +61,19 @@ struct LanesScalar {
     }
     static void sub(LanesScalar& r, const LanesScalar& a, const LanesScalar& b) {
         for (int i = 0; i < LANES; i++) r.v[i] = a.v[i] - b.v[i];
+    }
+    // a - b for use as a factor only, where a back end may skip the reduction; a - b - c.
+    static void sub_loose(LanesScalar& r, const LanesScalar& a, const LanesScalar& b) { sub(r, a, b); }
+    static void sub_two(LanesScalar& r, const LanesScalar& a, const LanesScalar& b, const LanesScalar& c) {
+        for (int i = 0; i < LANES; i++) r.v[i] = a.v[i] - b.v[i] - c.v[i];
+    }
+    // a, c <- a + c, (a - c) w: the step of a decimation in frequency.
+    static void butterfly(LanesScalar& a, LanesScalar& c, const Elem& w) {
+        for (int i = 0; i < LANES; i++) {
+            Field d = a.v[i] - c.v[i];
+            a.v[i] = a.v[i] + c.v[i];
+            Field::mul_into(c.v[i], d, w);
+        }
     }
     void negate(LaneMask m) {
         for (int i = 0; i < LANES; i++)
@@ -131,20 +146,25 @@ struct LanesFq2 {
         L::mul(s, s, t);
         L::mul(p0, a.c0, b.c0);
         L::mul(p1, a.c1, b.c1);
-        L::sub(s, s, p0);
         L::sub(r.c0, p0, p1);
-        L::sub(r.c1, s, p1);
+        L::sub_two(r.c1, s, p0, p1);
     }
     static void sqr(LanesFq2& r, const LanesFq2& a) {
         L s, d, m;
         L::add(s, a.c0, a.c1);
-        L::sub(d, a.c0, a.c1);
+        L::sub_loose(d, a.c0, a.c1);
         L::mul(m, a.c0, a.c1);
         L::mul(r.c0, s, d);
         L::add(r.c1, m, m);
     }
     static void add(LanesFq2& r, const LanesFq2& a, const LanesFq2& b) { L::add(r.c0, a.c0, b.c0), L::add(r.c1, a.c1, b.c1); }
     static void sub(LanesFq2& r, const LanesFq2& a, const LanesFq2& b) { L::sub(r.c0, a.c0, b.c0), L::sub(r.c1, a.c1, b.c1); }
+    static void sub_loose(LanesFq2& r, const LanesFq2& a, const LanesFq2& b) {
+        L::sub_loose(r.c0, a.c0, b.c0), L::sub_loose(r.c1, a.c1, b.c1);
+    }
+    static void sub_two(LanesFq2& r, const LanesFq2& a, const LanesFq2& b, const LanesFq2& c) {
+        L::sub_two(r.c0, a.c0, b.c0, c.c0), L::sub_two(r.c1, a.c1, b.c1, c.c1);
+    }
     void negate(LaneMask m) { c0.negate(m), c1.negate(m); }
     void blend(LaneMask m, const LanesFq2& o) { c0.blend(m, o.c0), c1.blend(m, o.c1); }
     LaneMask zeros() const { return c0.zeros() & c1.zeros(); }

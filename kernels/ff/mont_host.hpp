@@ -12,70 +12,123 @@ namespace cuzk {
 
 using u128 = unsigned __int128;
 
+// Limbs of p followed by -p^-1 mod 2^64, for assembly that indexes memory.
+template <class P>
+struct ModTable {
+    static constexpr u64 limbs[7] = {P::mod(0), P::mod(1), P::mod(2), P::mod(3), P::mod(P::N == 6 ? 4 : 0), P::mod(P::N == 6 ? 5 : 0), P::N0};
+};
+
+#if defined(__x86_64__)
+
+// t[0..N) += or -= q[0..N), one carry chain; returns all ones if it ended with a carry. The compiler's own chains through
+// 128-bit arithmetic take twice as long.
+#define CUZK_CHAIN6(first, next)                                                                                   \
+    asm(first " 0(%[q]), %[t0]\n\t" next " 8(%[q]), %[t1]\n\t" next " 16(%[q]), %[t2]\n\t" next " 24(%[q]), %[t3]\n\t" \
+        next " 32(%[q]), %[t4]\n\t" next " 40(%[q]), %[t5]\n\tsbbq %[c], %[c]"                                      \
+        : [t0] "+&r"(t[0]), [t1] "+&r"(t[1]), [t2] "+&r"(t[2]), [t3] "+&r"(t[3]), [t4] "+&r"(t[4]), [t5] "+&r"(t[5]), [c] "=&r"(c) \
+        : [q] "r"(q), "m"(*reinterpret_cast<const u64(*)[6]>(q)) : "cc")
+#define CUZK_CHAIN4(first, next)                                                                                   \
+    asm(first " 0(%[q]), %[t0]\n\t" next " 8(%[q]), %[t1]\n\t" next " 16(%[q]), %[t2]\n\t" next " 24(%[q]), %[t3]\n\t" \
+        "sbbq %[c], %[c]"                                                                                          \
+        : [t0] "+&r"(t[0]), [t1] "+&r"(t[1]), [t2] "+&r"(t[2]), [t3] "+&r"(t[3]), [c] "=&r"(c)                      \
+        : [q] "r"(q), "m"(*reinterpret_cast<const u64(*)[4]>(q)) : "cc")
+
+template <int N>
+inline __attribute__((always_inline)) u64 add_chain(u64* t, const u64* q) {
+    u64 c;
+    if constexpr (N == 6)
+        CUZK_CHAIN6("addq", "adcq");
+    else
+        CUZK_CHAIN4("addq", "adcq");
+    return c;
+}
+template <int N>
+inline __attribute__((always_inline)) u64 sub_chain(u64* t, const u64* q) {
+    u64 c;
+    if constexpr (N == 6)
+        CUZK_CHAIN6("subq", "sbbq");
+    else
+        CUZK_CHAIN4("subq", "sbbq");
+    return c;
+}
+#undef CUZK_CHAIN6
+#undef CUZK_CHAIN4
+
+#else
+
+template <int N>
+inline u64 add_chain(u64* t, const u64* q) {
+    u64 carry = 0;
+#pragma GCC unroll 8
+    for (int i = 0; i < N; i++) {
+        u128 x = static_cast<u128>(t[i]) + q[i] + carry;
+        t[i] = static_cast<u64>(x);
+        carry = static_cast<u64>(x >> 64);
+    }
+    return 0 - carry;
+}
+template <int N>
+inline u64 sub_chain(u64* t, const u64* q) {
+    u64 borrow = 0;
+#pragma GCC unroll 8
+    for (int i = 0; i < N; i++) {
+        u128 x = static_cast<u128>(t[i]) - q[i] - borrow;
+        t[i] = static_cast<u64>(x);
+        borrow = static_cast<u64>(x >> 64) & 1;
+    }
+    return 0 - borrow;
+}
+
+#endif
+
 // r = t - p if t >= p else t, for t < 2p.
 template <class P>
 inline __attribute__((always_inline)) void reduce_once(u64* r, const u64* t) {
     constexpr int N = P::N;
     u64 d[N];
-    unsigned char borrow = 0;
 #pragma GCC unroll 8
-    for (int i = 0; i < N; i++) {
-        u128 x = static_cast<u128>(t[i]) - P::mod(i) - borrow;
-        d[i] = static_cast<u64>(x);
-        borrow = static_cast<unsigned char>(x >> 64) & 1;
-    }
-    u64 keep = 0 - static_cast<u64>(borrow);
+    for (int i = 0; i < N; i++) d[i] = t[i];
+    u64 below = sub_chain<N>(d, ModTable<P>::limbs);
 #pragma GCC unroll 8
-    for (int i = 0; i < N; i++) r[i] = (t[i] & keep) | (d[i] & ~keep);
+    for (int i = 0; i < N; i++) r[i] = below ? t[i] : d[i];
 }
 
 template <class P>
-inline void mod_add(u64* r, const u64* a, const u64* b) {
+inline __attribute__((always_inline)) void mod_add(u64* r, const u64* a, const u64* b) {
     constexpr int N = P::N;
     u64 t[N];
-    u64 carry = 0;
 #pragma GCC unroll 8
-    for (int i = 0; i < N; i++) {
-        u128 x = static_cast<u128>(a[i]) + b[i] + carry;
-        t[i] = static_cast<u64>(x);
-        carry = static_cast<u64>(x >> 64);
-    }
+    for (int i = 0; i < N; i++) t[i] = a[i];
+    add_chain<N>(t, b);
     reduce_once<P>(r, t);
 }
 
 template <class P>
-inline void mod_sub(u64* r, const u64* a, const u64* b) {
+inline __attribute__((always_inline)) void mod_sub(u64* r, const u64* a, const u64* b) {
     constexpr int N = P::N;
-    u64 t[N];
-    u64 borrow = 0;
+    u64 t[N], back[N];
 #pragma GCC unroll 8
-    for (int i = 0; i < N; i++) {
-        u128 x = static_cast<u128>(a[i]) - b[i] - borrow;
-        t[i] = static_cast<u64>(x);
-        borrow = static_cast<u64>(x >> 64) & 1;
-    }
-    u64 mask = 0 - borrow, carry = 0;
+    for (int i = 0; i < N; i++) t[i] = a[i];
+    u64 below = sub_chain<N>(t, b);
 #pragma GCC unroll 8
-    for (int i = 0; i < N; i++) {
-        u128 x = static_cast<u128>(t[i]) + (P::mod(i) & mask) + carry;
-        r[i] = static_cast<u64>(x);
-        carry = static_cast<u64>(x >> 64);
-    }
+    for (int i = 0; i < N; i++) back[i] = P::mod(i) & below;
+    add_chain<N>(t, back);
+#pragma GCC unroll 8
+    for (int i = 0; i < N; i++) r[i] = t[i];
 }
 
 template <class P>
 inline void mod_neg(u64* r, const u64* a) {
     constexpr int N = P::N;
-    u64 any = 0;
+    u64 any = 0, t[N], s[N];
 #pragma GCC unroll 8
     for (int i = 0; i < N; i++) any |= a[i];
-    u64 mask = any ? ~0ull : 0, borrow = 0;
+    u64 mask = any ? ~0ull : 0;
 #pragma GCC unroll 8
-    for (int i = 0; i < N; i++) {
-        u128 x = static_cast<u128>(P::mod(i) & mask) - a[i] - borrow;
-        r[i] = static_cast<u64>(x);
-        borrow = static_cast<u64>(x >> 64) & 1;
-    }
+    for (int i = 0; i < N; i++) t[i] = P::mod(i) & mask, s[i] = a[i];
+    sub_chain<N>(t, s);
+#pragma GCC unroll 8
+    for (int i = 0; i < N; i++) r[i] = t[i];
 }
 
 #if defined(CUZK_ADX)
@@ -84,11 +137,6 @@ inline void mod_neg(u64* r, const u64* a) {
 // Row A: t += a * b_i (t[N] receives the carry). Row M: t = (t + m p) / 2^64.
 #define CUZK_MA(k, lo, hi, t0, t1) "mulxq 8*" #k "(%[a]), " lo ", " hi "\n\tadcxq " lo ", " t0 "\n\tadoxq " hi ", " t1 "\n\t"
 #define CUZK_MP(k, lo, hi, t0, t1) "mulxq 8*" #k "(%[p]), " lo ", " hi "\n\tadcxq " lo ", " t0 "\n\tadoxq " hi ", " t1 "\n\t"
-
-template <class P>
-struct ModTable {
-    static constexpr u64 limbs6[7] = {P::mod(0), P::mod(1), P::mod(2), P::mod(3), P::mod(P::N == 6 ? 4 : 0), P::mod(P::N == 6 ? 5 : 0), P::N0};
-};
 
 // Rows rotate the names of t instead of moving words: after row i the lowest word is zero and becomes the next top.
 #define CUZK_ROW6(i, t0, t1, t2, t3, t4, t5, t6)                                                                      \
@@ -112,7 +160,7 @@ struct ModTable {
 template <class P>
 inline __attribute__((always_inline)) void mont_mul(u64* r, const u64* a, const u64* b) {
     u64 lo, hi, t0 = 0, t1 = 0, t2 = 0, t3 = 0, t4 = 0;
-    const u64* p = ModTable<P>::limbs6;
+    const u64* p = ModTable<P>::limbs;
     if constexpr (P::N == 6) {
         u64 t5 = 0, t6;
         asm(CUZK_ROW6(0, "%[t0]", "%[t1]", "%[t2]", "%[t3]", "%[t4]", "%[t5]", "%[t6]")

@@ -157,12 +157,7 @@ class Ntt {
                 L::sub(d, x[base], x[base + h]);
                 L::add(x[base], x[base], x[base + h]);
                 x[base + h] = d;
-                for (std::size_t j = 1; j < h; j++) {
-                    L &a = x[base + j], &c = x[base + j + h];
-                    L::sub(d, a, c);
-                    L::add(a, a, c);
-                    L::mul(c, d, L::broadcast(twiddle[j * step]));
-                }
+                for (std::size_t j = 1; j < h; j++) L::butterfly(x[base + j], x[base + j + h], twiddle[j * step]);
             }
     }
 
