@@ -37,8 +37,10 @@ class SetState:
 
     circuits: list[ProofState]
     witnesses: list[np.ndarray]
-    device: dict[str, np.ndarray] = field(default_factory=dict)
-    """d_a, d_bc as `(n, 4)` views of the buffers that the interpreter allocated."""
+    device: dict[str, Any] = field(default_factory=dict)
+    """d_a, d_bc as `(n, 4)` views of the buffers that the interpreter allocated; on a GPU blocks of its memory."""
+    registered: dict[str, tuple[Any, int]] = field(default_factory=dict)
+    """Vectors whose pages a GPU's driver has locked: (its device, address)."""
     verified: list[tuple[Proof, list[int]]] = field(default_factory=list)
 
 

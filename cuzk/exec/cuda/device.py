@@ -112,6 +112,17 @@ class CudaDevice:
     def pinned(self, size_bytes: int) -> PinnedArray:
         return PinnedArray(self, size_bytes)
 
+    def use(self) -> None:
+        """Makes this the calling thread's device: every thread starts with device 0."""
+        self.cupy.cuda.Device(self.device_id).use()
+
+    def register(self, address: int, size_bytes: int) -> None:
+        """Locks the pages of host memory, so that copies from it are DMA."""
+        self.cupy.cuda.runtime.hostRegister(address, size_bytes, 0)
+
+    def unregister(self, address: int) -> None:
+        self.cupy.cuda.runtime.hostUnregister(address)
+
     def fill(self, address: int, byte: int, size_bytes: int, stream: Any) -> None:
         if size_bytes:
             self.cupy.cuda.runtime.memsetAsync(address, byte, size_bytes, stream.ptr)

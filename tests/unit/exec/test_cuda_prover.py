@@ -1,0 +1,83 @@
+"""The cuda device's orchestration on an emulated GPU: the same kernels, run on the CPU, in the real pipeline."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.kernels.emulated import EmulatedDevice
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+SCENARIO = """
+version: 1
+machine:
+  name: emulated
+  ram: 8GiB
+  cores: 2
+  gpus:
+    - {{name: emulated GPU, vram: {vram}, context: 16MiB, sms: 1, pcie_h2d: 10GB/s, pcie_d2h: 10GB/s}}
+circuit: circuits/porep-32g.yaml
+pipeline: {phase}
+policy: {policy}
+workload: {{proofs: {proofs}}}
+"""
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory):
+    return tmp_path_factory.mktemp("kernels")
+
+
+def prove(kernels, tmp_path, phase="phase12", policy="{pw: 2, gw: 2, j: 2}", proofs=1, partitions=2, vram="1GiB",
+          fixture="mul", quotient=None):  # fmt: skip
+    from cuzk.exec.cuda.prover import CudaProver
+    from cuzk.exec.run import Proving, prepare, prove_with
+    from cuzk.model import load_scenario
+
+    path = tmp_path / "s.yaml"
+    path.write_text(SCENARIO.format(vram=vram, phase=phase, policy=policy, proofs=proofs))
+    scenario = load_scenario(path, [f"policy.quotient={quotient}"] if quotient else [])
+    scenario = scenario.model_copy(update={"circuit": scenario.circuit.model_copy(update={"partitions": partitions})})
+    folder = FIXTURES / fixture
+    proving = Proving(str(folder / f"{fixture}.zkey"), (str(folder / f"{fixture}.wtns"),))
+    gpu = EmulatedDevice(kernels)
+    device = lambda *args: CudaProver(*args, open_gpu=lambda index: gpu)  # noqa: E731
+    return prove_with(prepare(scenario, proving, make_device=device), tmp_path / "out"), gpu
+
+
+def test_a_proof_on_the_gpu(kernels, tmp_path):
+    result, gpu = prove(kernels, tmp_path, policy="{pw: 1, gw: 1, j: 1}", partitions=1)
+    assert result.exit_code == 0, result.error
+    assert result.document["measured"]["verified_partitions"] == 1
+    assert gpu.launches > 0 and not gpu.registered
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("phase", ["phase8", "phase9", "phase10", "phase11", "phase12", "phase12-prefix"])
+def test_every_phase_proves_on_the_gpu(kernels, tmp_path, phase):
+    result, gpu = prove(kernels, tmp_path, phase)
+    assert result.exit_code == 0, result.error
+    assert result.document["measured"]["verified_partitions"] == 2
+    assert gpu.launches > 0 and not gpu.registered
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("srs", ["vram", "pinned", "pageable"])
+@pytest.mark.parametrize("b_g2", ["cpu", "gpu"])
+def test_wherever_the_key_lies(kernels, tmp_path, srs, b_g2):
+    policy = f"{{pw: 1, gw: 1, j: 1, srs: {srs}, b_g2_msm: {b_g2}}}"
+    result, _ = prove(kernels, tmp_path, policy=policy, partitions=1)
+    assert result.exit_code == 0, result.error
+
+
+def test_too_little_vram_fails_the_proof_and_nothing_else(kernels, tmp_path):
+    result, gpu = prove(kernels, tmp_path, vram="17MiB")
+    assert result.exit_code == 3
+    assert result.document["oom"]["pool"] == "vram:0"
+    assert not gpu.registered
+    assert list((tmp_path / "out").glob("*.bin")) == []
+
+
+@pytest.mark.slow
+def test_a_thousand_constraints(kernels, tmp_path):
+    result, _ = prove(kernels, tmp_path, fixture="chain1k", partitions=1)
+    assert result.exit_code == 0, result.error
