@@ -29,7 +29,7 @@ def add_parser(subparsers: Any) -> None:
     setup.add_argument("-o", "--output", required=True, metavar="KEY", help=".params (Filecoin's layout), .ckey or .zkey")
     prove = verbs.add_parser("prove", help="prove that a sector is sealed")
     prove.add_argument("directory", metavar="DIR", help="the sealed sector")
-    prove.add_argument("key", metavar="KEY", help=".params, .ckey or .zkey of the sector's circuit")
+    prove.add_argument("key", metavar="KEY", help=".params, .ckey or .zkey of the circuit, or a folder with .params")
     prove.add_argument("--seed", metavar="HEX", default=ZERO, help="32 bytes of randomness from which challenges follow")
     prove.add_argument("-o", "--output", metavar="DIR", help="for proof.bin, public.json, statement.json (default: DIR/proof)")
     prove.add_argument("--quotient", choices=("bellman", "odd-coset", "c-free"), help="default: the best that the key serves")
@@ -136,7 +136,7 @@ def _prove(args: argparse.Namespace) -> int:
     maker = PartitionMaker(sealed.shape)
     key = load_porep_key(args.key, maker)
     if key.development:
-        warn_development(args.key)
+        warn_development(key.path)
     made = prove_sector(sealed, key, maker, seed, args.threads, args.quotient, _note)
     output = args.output or os.path.join(args.directory, "proof")
     try:

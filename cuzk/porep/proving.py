@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from os import PathLike
+from pathlib import Path
 
 from cuzk.circuits.constraints import template_system
 from cuzk.circuits.porep.shape import Shape
 from cuzk.errors import InputError
 from cuzk.groth16.constraints import ConstraintSystem
-from cuzk.groth16.formats.files import map_file
+from cuzk.groth16.formats.files import map_file, read_small
+from cuzk.groth16.formats.params import ParamsFile
 from cuzk.groth16.key import ProvingKey
 from cuzk.groth16.load import load_key, params_key
 from cuzk.groth16.prover.run import Proved, prove
@@ -16,6 +18,7 @@ from cuzk.groth16.verify import Verifier
 from cuzk.porep.ids import challenges
 from cuzk.porep.partition import PartitionMaker
 from cuzk.porep.sealing import Progress, Sealed
+from cuzk.porep.sizes import VK_HEAD_BYTES, PorepSizes
 
 
 def porep_system(maker: PartitionMaker) -> ConstraintSystem:
@@ -31,12 +34,47 @@ def require_small(shape: Shape) -> None:
         )
 
 
+def find_params(folder: str | PathLike[str], maker: PartitionMaker) -> str:
+    """The .params in a folder of Filecoin's key files that has the counts of the sector's circuit. A .vk of the same name
+    must be the head of it. Raises InputError that says what is there."""
+    candidates = sorted(Path(folder).glob("*.params"))
+    if not candidates:
+        raise InputError(f"{folder}: no .params file there")
+    sizes = PorepSizes(maker.shape, maker.template, 0.0, 0)
+    start = sizes.vk_bytes
+    fits = []
+    for path in candidates:
+        with open(path, "rb") as file:
+            head = file.read(start + 4)
+        counts = (int.from_bytes(head[VK_HEAD_BYTES - 4 : VK_HEAD_BYTES], "big"), int.from_bytes(head[start:], "big"))
+        if path.stat().st_size >= sizes.params_bytes and counts == (maker.template.n_inputs, sizes.queries["h"]):
+            fits.append((path, head[:start]))
+    if not fits:
+        names = ", ".join(p.name for p in candidates)
+        raise InputError(f"{folder}: none of {names} is for the {maker.shape.name} PoRep circuit ({sizes.params_bytes:,} bytes)")
+    if len(fits) > 1:
+        raise InputError(f"{folder}: two or more keys fit: {', '.join(p.name for p, _ in fits)}; name one of them")
+    path, head = fits[0]
+    vk = path.with_suffix(".vk")
+    if vk.exists() and read_small(vk) != head:
+        raise InputError(f"{vk}: not the verifying key of {path.name}")
+    return str(path)
+
+
 def load_porep_key(path: str | PathLike[str], maker: PartitionMaker) -> ProvingKey:
-    """A key for a sector's circuit: .params (the matrices come from the circuit), or .ckey, .zkey that hold their own.
-    Raises InputError for the key of another circuit."""
+    """A key for a sector's circuit: .params (the matrices come from the circuit), a folder with such files, or .ckey,
+    .zkey that hold their own. Raises InputError for the key of another circuit."""
+    if Path(path).is_dir():
+        path = find_params(path, maker)
     magic = map_file(path)[:8].tobytes()
     template = maker.template
     if magic != b"cuzk-key" and magic[:4] not in (b"zkey", b"r1cs", b"wtns", b"ptau"):
+        found = ParamsFile(path)  # what is no key at all is said before the matrices are expanded
+        if found.n_inputs != template.n_inputs:
+            raise InputError(
+                f"{path}: not the parameters of the {maker.shape.name} PoRep circuit: {found.n_inputs} inputs, the "
+                f"circuit has {template.n_inputs}"
+            )
         return params_key(path, porep_system(maker), f"the {maker.shape.name} PoRep circuit")
     key = load_key(path)
     expected = (template.n_inputs + template.n_aux, template.n_inputs - 1, template.log2_domain)

@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 
+from cuzk.circuits.algebra import Scalars
 from cuzk.circuits.constraints import template_system
 from cuzk.circuits.emitter import Emitter, Gadget, Library
 from cuzk.circuits.field import MODULUS, from_mont
@@ -113,9 +114,7 @@ def small_witness():
 
 
 def test_witness_expands_to_the_scalar_values():
-    template, witness = small_witness()
-    from cuzk.circuits.algebra import Scalars
-
+    _, witness = small_witness()
     cs = Emitter(algebra=Scalars())
     shared = small_prefix(cs)
     for _ in range(3):
@@ -259,6 +258,6 @@ def test_files_with_flipped_bytes_are_refused_or_stay_in_range(tmp_path):
         columns = loaded.body_aux_column + loaded.body.aux
         for part in (loaded.prefix, loaded.body):
             for m in part.matrices:
-                assert m.nonzeros == 0 or (0 <= m.col.min() and m.col.max() < columns)
+                assert m.nonzeros == 0 or (m.col.min() >= 0 and m.col.max() < columns)
                 assert m.nonzeros == 0 or m.coef_id.max() < len(loaded.coefficients_mont)
     assert refused > 0

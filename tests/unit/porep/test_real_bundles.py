@@ -7,7 +7,7 @@ from cuzk import native
 from cuzk.cli.main import main
 from cuzk.groth16 import points
 from cuzk.groth16.field import FR_MODULUS
-from cuzk.groth16.formats.proof import Proof, read_bundle
+from cuzk.groth16.formats.proof import Proof
 from cuzk.groth16.formats.vk import VerifyingKey
 from cuzk.groth16.verify import Verifier
 from cuzk.porep.statement import parse_statement

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sector_files import SEED, SMALL, sector_data
+from sector_files import SEED, SMALL
 
 from cuzk import native
 from cuzk.circuits.field import MODULUS

@@ -1,0 +1,36 @@
+"""From data to an accepted proof at 2^22 rows: minutes, and 3 GiB of memory."""
+
+import json
+
+import pytest
+from sector_files import sector_data
+
+from cuzk.cli.main import main
+from cuzk.groth16.formats.proof import Proof
+from cuzk.groth16.load import read_any_vk
+from cuzk.groth16.verify import Verifier
+
+
+@pytest.mark.slow
+def test_2_kib_sector_sealed_proved_and_verified(tmp_path, capsys):
+    """The key has Filecoin's layout and length and lies in a folder, as Filecoin's own would."""
+    data, sector, keys, proof = (tmp_path / n for n in ("data", "sector", "keys", "proof"))
+    data.write_bytes(sector_data().tobytes())
+    keys.mkdir()
+    key = keys / "development-2k.params"
+    assert main(["porep", "seal", "--sector", "2KiB", str(data), "-o", str(sector), "--sector-number", "5"]) == 0
+    assert main(["porep", "setup", "--sector", "2KiB", "-o", str(key)]) == 0
+    vk = read_any_vk(key)
+    key.with_suffix(".vk").write_bytes(vk.to_bytes())
+    assert key.stat().st_size - 1_114_707_768 in range(0, 4096)  # and the mark of a development key
+    assert main(["porep", "prove", str(sector), str(keys), "--seed", "07" * 32, "-o", str(proof)]) == 0
+    capsys.readouterr()
+    for verifying in (key, key.with_suffix(".vk")):
+        assert main(["porep", "verify", str(proof), str(verifying)]) == 0
+    assert "sector 5 is sealed" in capsys.readouterr().out
+    public = [int(v) for v in json.loads((proof / "public.json").read_text())[0]]
+    assert Verifier(vk).accepts(Proof.from_bytes((proof / "proof.bin").read_bytes()), public)
+    statement = json.loads((proof / "statement.json").read_text())
+    for change in ({"sector_number": 6}, {"seed_hex": "08" * 32}, {"comm_r_hex": statement["comm_d_hex"]}):
+        (proof / "statement.json").write_text(json.dumps(statement | change))
+        assert main(["porep", "verify", str(proof), str(key)]) == 6
