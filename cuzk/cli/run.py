@@ -1,6 +1,6 @@
 """`cuzk run SCENARIO`: execute a scenario for real.
 
-With --key and --witness on the CPU: every partition is a Groth16 proof, verified by an independent pairing before it
+With --key and --witness on the CPU (or a GPU: --device cuda): every partition is a Groth16 proof, verified by an independent pairing before it
 counts. Without them on the null device: it takes the scenario's memory and time, scaled, and computes nothing. Either
 way the run is predicted first, if there is a calibration to predict it with.
 
@@ -31,7 +31,8 @@ def add_parser(subparsers: Any) -> None:
                         help="end the run cleanly when the pipeline needs more RAM: 4GiB")  # fmt: skip
     parser.add_argument("--no-predict", action="store_true", help="do not simulate first")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
-    proofs = parser.add_argument_group("real proofs (device cpu)")
+    proofs = parser.add_argument_group("real proofs")
+    proofs.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="what proves (default: cpu)")
     proofs.add_argument("--key", metavar="KEY", help=".zkey, .ckey or .params (these need --r1cs)")
     proofs.add_argument("--witness", metavar="WITNESS", action="append", default=[],
                         help=".wtns; repeat it to give the partitions different ones, in turn")  # fmt: skip
@@ -129,11 +130,14 @@ def _play(args: argparse.Namespace, scenario: Scenario) -> tuple[RunResult, dict
 
 
 def _prove(args: argparse.Namespace, scenario: Scenario) -> tuple[RunResult, dict[str, Any] | None, list[str]]:
-    """Real proofs on the CPU."""
+    """Real proofs."""
     from cuzk.exec.run import Proving, prepare, progress_line, prove_with
 
     proving = Proving(args.key, tuple(args.witness), args.r1cs, args.threads, args.insecure_seed)
-    prepared = prepare(scenario, proving, ram_cap_bytes=args.ram_cap)
+    make_device = None
+    if args.device == "cuda":
+        from cuzk.exec.cuda.prover import CudaProver as make_device
+    prepared = prepare(scenario, proving, ram_cap_bytes=args.ram_cap, make_device=make_device)
     notes, predicted = [], None
     if args.calibration:
         from cuzk.model.calibration import Calibration
