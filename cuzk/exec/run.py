@@ -54,6 +54,7 @@ def run(scenario: Scenario, device: Device, *, trace_path: str | os.PathLike[str
     _refuse_faults(plan)
     header = header_of(plan, device) | (measured or {})
     events: list[Event] = []
+    device.open(plan)
     writer = TraceWriter(trace_path, header) if trace_path is not None else None
 
     def sink(event: Event) -> None:
@@ -61,7 +62,6 @@ def run(scenario: Scenario, device: Device, *, trace_path: str | os.PathLike[str
         if writer is not None:
             writer(event)
 
-    device.open(plan)
     try:
         engine = Engine(plan, device, sink, progress)
         sampler = Sampler(engine)
