@@ -151,7 +151,10 @@ CUZK_DEVICE void transform_pass(uint4* planes, uint4* __restrict__ data, const P
         const uint4* table0 = inner ? roots : between ? t.mid : t.post0;
         if (to_memory && !table0) {
 #pragma unroll
-            for (u32 e = 0; e < 8; e++) store(x[e], output_offset(e));
+            for (u32 e = 0; e < 8; e++) {
+                reduce_once32<FrParams>(x[e], x[e]);
+                store(x[e], output_offset(e));
+            }
             return;
         }
 #pragma unroll

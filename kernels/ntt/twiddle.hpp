@@ -111,7 +111,7 @@ CUZK_ROW void settle(u32* r, u32 sign) {
     words_add<8>(r, p);
 }
 
-// x = x w for a split twiddle; x in [0, r) before and after
+// x = x w for a split twiddle; x below 2^256 before, below r after: the sum before `settle` is below r + x 2^-256 r < 2 r
 CUZK_ROW void twiddle_mul(u32* x, const u32* low, const u32* high) {
     u32 even[10], odd[8], spent[4];
 #pragma unroll

@@ -214,7 +214,7 @@ class PassCall:
         while m:
             rho = min(3, m)
             m -= rho
-            count += {1: 0.0, 2: 0.25, 3: 0.625}[rho] + (0.875 if m else 0.0)
+            count += {1: 0.0, 2: 0.25, 3: 0.5}[rho] + (0.875 if m else 0.0)
         return count * (2 if self.second_roots else 1) + (self.mid is not None) + len(self.pre) + len(self.post)
 
 
