@@ -20,9 +20,22 @@ def _usable() -> list[str]:
     ]  # fmt: skip
 
 
-@pytest.fixture(autouse=True, params=_usable())
+def pytest_generate_tests(metafunc):
+    """Every test runs once for each variant of the library that this CPU can execute; a module may set VARIANTS to "lanes"
+    (one for each kind of lanes: `portable` and `adx` share the bulk loops, only their multiplication differs) or "best"."""
+    if "variant" not in metafunc.fixturenames:
+        return
+    usable, wanted = _usable(), getattr(metafunc.module, "VARIANTS", "all")
+    if wanted == "best":
+        usable = usable[:1]
+    elif wanted == "lanes" and "adx" in usable:
+        usable.remove("portable")
+    metafunc.parametrize("variant", usable, indirect=True)
+
+
+@pytest.fixture(autouse=True)
 def variant(request, monkeypatch):
-    """Every test of this folder runs once for each variant of the library that this CPU can execute."""
+    """The name of the variant under test."""
     monkeypatch.setenv("CUZK_NATIVE_VARIANT", request.param)
     _library.load.cache_clear()
     yield request.param

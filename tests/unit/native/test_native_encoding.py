@@ -6,6 +6,8 @@ import py_arkworks_bls12381 as ark
 import pytest
 from native_reference import Q, R
 
+VARIANTS = "lanes"
+
 
 def some_points(group):
     f = group.field

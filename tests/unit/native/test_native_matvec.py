@@ -7,6 +7,8 @@ from native_reference import R
 
 from cuzk import native
 
+VARIANTS = "lanes"
+
 
 def random_matrix(seed, rows, columns, dtype):
     r = ref.rng(seed)

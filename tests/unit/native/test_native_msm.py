@@ -6,6 +6,8 @@ import py_arkworks_bls12381 as ark
 import pytest
 from native_reference import R
 
+VARIANTS = "lanes"
+
 
 def known(group, logs):
     """Points with the given logarithms."""

@@ -6,6 +6,8 @@ import pytest
 from cuzk import native
 from cuzk.native import _library
 
+VARIANTS = "best"
+
 
 @pytest.fixture
 def each_variant(monkeypatch):

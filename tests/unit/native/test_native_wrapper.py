@@ -12,6 +12,8 @@ from cuzk import native
 from cuzk.errors import HardwareMissing
 from cuzk.native import _library
 
+VARIANTS = "best"
+
 FR = ref.fr_mont(range(1, 9))
 
 
