@@ -18,6 +18,7 @@ import numpy as np
 
 from cuzk import native
 from cuzk.errors import InputError
+from cuzk.groth16.combine import combine
 from cuzk.groth16.constraints import ConstraintSystem
 from cuzk.groth16.field import FR_MODULUS, FR_R, fr_array, root_of_unity
 from cuzk.groth16.progress import Progress, silent
@@ -85,7 +86,7 @@ def wire_points(system: ConstraintSystem, row_points: np.ndarray) -> np.ndarray:
     """Q, one point a wire: the columns of C over the row points."""
     assert system.c is not None
     by_wire = system.c.transposed(system.n_wires)
-    return native.sparse_combine_g1(by_wire.row_ptr, by_wire.col, by_wire.coef_id, system.table_mont, row_points)
+    return combine(by_wire, system.table_mont, row_points, 0, system.n_wires)
 
 
 def absorb(l_points: np.ndarray, q_points: np.ndarray) -> np.ndarray:

@@ -12,14 +12,15 @@ contribute) has put a secret delta in the place of 1.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
 from cuzk import native
 from cuzk.errors import InputError
 from cuzk.groth16 import points
-from cuzk.groth16.constraints import ConstraintSystem, SparseMatrix
+from cuzk.groth16.combine import combine
+from cuzk.groth16.constraints import ConstraintSystem
 from cuzk.groth16.formats.files import Path
 from cuzk.groth16.formats.ptau import PtauFile
 from cuzk.groth16.formats.vk import VerifyingKey
@@ -61,7 +62,7 @@ def setup_phase2(
         last = system.n_wires if last is None else last
         for low in range(first, last, CHUNK_WIRES):
             high = min(low + CHUNK_WIRES, last)
-            yield _combine(matrices[name], table, bases, low, high)
+            yield combine(matrices[name], table, bases, low, high)
             if what:
                 progress(what, high - first, last - first)
 
@@ -110,12 +111,3 @@ def setup_phase2(
     fixed = [points.from_mont(p) for p in (header.alpha_g1, header.beta_g2, g2, g2)]
     g1_fixed = [points.from_mont(p) for p in (header.beta_g1, g1)]
     return VerifyingKey(*fixed, tuple(points.from_mont(p) for p in ic), *g1_fixed)
-
-
-def _combine(matrix: SparseMatrix, table: np.ndarray, bases: np.ndarray, low: int, high: int) -> np.ndarray:
-    """Rows low … high−1 of Σ coefficient·base, in the group of the bases."""
-    pointers = matrix.row_ptr[low : high + 1]
-    start, end = int(pointers[0]), int(pointers[-1])
-    combine: Callable[..., np.ndarray] = native.sparse_combine_g1 if bases.shape[1] == 12 else native.sparse_combine_g2
-    col, coef = np.ascontiguousarray(matrix.col[start:end]), np.ascontiguousarray(matrix.coef_id[start:end])
-    return combine(np.ascontiguousarray(pointers - pointers[0]), col, coef, table, bases)

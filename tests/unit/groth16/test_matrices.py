@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from cuzk import native
 from cuzk.errors import FormatError, InputError
-from cuzk.groth16.constraints import CoefficientTable
+from cuzk.groth16.combine import combine
+from cuzk.groth16.constraints import CoefficientTable, matrix_from_rows
 from cuzk.groth16.field import FR_MODULUS, FR_R, fr_array, fr_ints
 from cuzk.groth16.formats.matrices import read_pce, write_pce
 from cuzk.groth16.formats.wtns import WtnsFile
@@ -131,3 +132,27 @@ def test_montgomery_table_of_each_form():
     double.number(fr_array([5 * FR_R * FR_R % FR_MODULUS]))
     for table in (standard, double, CoefficientTable.from_mont(fr_array(mont))):
         assert fr_ints(table.mont()) == mont
+
+
+@pytest.mark.parametrize("group", (1, 2))
+def test_rows_combined_by_msm_equal_rows_combined_term_by_term(group):
+    """Rows of 0, 1, 31 … 80 terms, some all ±1, some wide: against the multiples that the scalars say."""
+    rng = np.random.default_rng(5)
+    lengths = [0, 1, 31, 32, 33, 80, 50, 2]
+    row = np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths)
+    values = [int(v) for v in rng.integers(2, 2**60, size=len(row))]
+    values[sum(lengths[:6]) :] = [1, FR_MODULUS - 1] * (len(row) - sum(lengths[:6]))
+    values = values[: len(row)]
+    table = CoefficientTable("std")
+    matrix = matrix_from_rows(
+        len(lengths), row, rng.integers(0, 20, size=len(row)).astype(np.uint32), table.number(fr_array(values))
+    )
+    scalars = [int(v) for v in rng.integers(1, 2**60, size=20)]
+    multiply = native.fixed_base_g1 if group == 1 else native.fixed_base_g2
+    points = multiply(fr_array(scalars))
+    sums = [0] * len(lengths)
+    for k, value in zip(row, zip(values, matrix.col, strict=True), strict=True):
+        sums[k] = (sums[k] + value[0] * scalars[value[1]]) % FR_MODULUS
+    expected = multiply(fr_array(sums))
+    assert np.array_equal(combine(matrix, table.mont(), points, 0, len(lengths)), expected)
+    assert np.array_equal(combine(matrix, table.mont(), points, 3, 6), expected[3:6])
