@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cuzk import native
+from cuzk.circuits.field import CAPACITY, MODULUS
 from cuzk.circuits.template import Part, Template
 from cuzk.circuits.witness import BitWitness, FieldIndex
 
@@ -20,6 +21,7 @@ class TemplateWalker:
     def __init__(self, template: Template) -> None:
         self.template = template
         self._indices = (FieldIndex.of(template.prefix), FieldIndex.of(template.body))
+        self._table = template.coefficients_mont, _powers_of_two(template.coefficients_mont)
 
     def product(
         self, matrix: int, witness: BitWitness, out: np.ndarray | None = None, threads: int | None = None
@@ -53,8 +55,7 @@ class TemplateWalker:
 
     def _views(self, witness: BitWitness) -> Iterator[_View]:
         """Prefix, then each copy of the body, with the values that its columns have there."""
-        t = self.template
-        table = t.coefficients_mont
+        t, table = self.template, self._table
         shared = _shared_values(witness)
         yield _View(t.prefix, self._indices[0], table, shared, witness.prefix_bits[0], witness.prefix_fields_mont[0])
         for copy in range(t.copies):
@@ -71,7 +72,8 @@ class _View:
 
     part: Part
     index: FieldIndex
-    table: np.ndarray
+    table: tuple[np.ndarray, np.ndarray]
+    """Coefficients, and which of them are powers of two."""
     small: np.ndarray
     """Values of the columns below the part's own aux variables (for the prefix: its aux variables too)."""
     bits: np.ndarray
@@ -81,7 +83,7 @@ class _View:
         """Rows [first, last) of one matrix."""
         m = self.part.matrices[matrix]
         native.template_matvec(
-            m.row_ptr[first : last + 1], m.col, m.coef_id, self.table, self.small, self.bits, self.index.mask,
+            m.row_ptr[first : last + 1], m.col, m.coef_id, *self.table, self.small, self.bits, self.index.mask,
             self.index.rank, self.fields, out, threads,
         )  # fmt: skip
 
@@ -94,3 +96,10 @@ def _shared_values(witness: BitWitness) -> np.ndarray:
     values[set_bits] = witness.inputs_mont[0]
     values[prefix.field_aux] = witness.prefix_fields_mont[0]
     return np.concatenate([witness.inputs_mont[: prefix.inputs], values])
+
+
+def _powers_of_two(coefficients_mont: np.ndarray) -> np.ndarray:
+    """Per coefficient: j + 1 where it is 2^j, -(j + 1) where it is -2^j, else 0. int16."""
+    known = {(sign << j) % MODULUS: sign * (j + 1) for j in range(CAPACITY) for sign in (1, -1)}
+    values = (int.from_bytes(row.tobytes(), "little") for row in native.fr_to_std(coefficients_mont))
+    return np.array([known.get(v, 0) for v in values], np.int16)

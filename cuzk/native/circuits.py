@@ -11,18 +11,20 @@ from .arrays import U64Array, address, check, check_writable
 
 def template_matvec(
     row_ptr: NDArray[np.uint32], col: NDArray[np.int32], coef_id: NDArray[np.uint16], table_mont: U64Array,
-    small_mont: U64Array, bits: U64Array, field_mask: U64Array, field_rank: NDArray[np.uint32], fields_mont: U64Array,
+    powers: NDArray[np.int16], small_mont: U64Array, bits: U64Array, field_mask: U64Array, field_rank: NDArray[np.uint32], fields_mont: U64Array,
     out: U64Array, threads: int | None = None,
 ) -> None:  # fmt: skip
     """out[i] = Σ coefficient · value over row i; mont. Columns below len(small) have their value there; column
-    len(small) + a is fields_mont[rank of a] where bit a of `field_mask` is set, else bit a of `bits`.
+    len(small) + a is fields_mont[rank of a] where bit a of `field_mask` is set, else bit a of `bits`. Column 0 is the
+    constant one. `powers`: per coefficient j + 1 where it is 2^j, -(j + 1) where it is -2^j, else 0.
 
     The columns and coefficient numbers must be in range: a template is checked when it is built or loaded.
     """
     rows = check(row_ptr, "row_ptr", None, np.uint32) - 1
     nonzeros = check(col, "col", None, np.int32)
     check(coef_id, "coef_id", None, np.uint16, nonzeros)
-    check(table_mont, "table_mont", 4)
+    coefficients = check(table_mont, "table_mont", 4)
+    check(powers, "powers", None, np.int16, coefficients)
     small = check(small_mont, "small_mont", 4)
     words = check(bits, "bits", None)
     check(field_mask, "field_mask", None, rows=words)
@@ -31,7 +33,7 @@ def template_matvec(
     check(out, "out", 4, rows=rows)
     check_writable(out, "out")
     call("template_matvec", address(out), address(row_ptr), rows, address(col), address(coef_id), address(table_mont),
-         small, address(small_mont), address(bits), address(field_mask), address(field_rank), address(fields_mont),
+         address(powers), small, address(small_mont), address(bits), address(field_mask), address(field_rank), address(fields_mont),
          thread_count(threads))  # fmt: skip
 
 
