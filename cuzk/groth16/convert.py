@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import numpy as np
 
@@ -73,11 +74,21 @@ def optimise(
         h_odd=_wanted(forms.h_odd if odd else None),
         h_monomial=_wanted(forms.h_monomial if "bellman" in quotients else None),
     )
-    origin = {"made_by": "cuzk key optimise", "from": key.kind, "name": os.path.basename(os.fspath(key.path))}
+    origin = {
+        "made_by": "cuzk key optimise",
+        "from": key.kind,
+        "name": os.path.basename(os.fspath(key.path)),
+        "verifying_key_blake2b": verifying_key_digest(key),
+    }
     write_ckey(
         out, arrays, system, root=key.root, log_domain=key.log_domain, development=key.development, origin=origin
     )
     return quotients
+
+
+def verifying_key_digest(key: ProvingKey) -> str:
+    """BLAKE2b-256 of the verifying key's binary form: the same for every form of one key."""
+    return blake2b(key.verifying_key().to_bytes(), digest_size=32).hexdigest()
 
 
 def _wanted(array: np.ndarray | None) -> MappedArray | None:

@@ -43,9 +43,12 @@ def _scaled(points: np.ndarray, base: int, scale: int, what: str, progress: Prog
     return result
 
 
-def _transform(points: np.ndarray, root: int, inverse: bool) -> np.ndarray:
+def _transform(points: np.ndarray, root: int, inverse: bool, progress: Progress) -> np.ndarray:
+    what = f"transforming {len(points)} points"
+    progress(what, 0, 1)
     points = np.array(points, dtype=np.uint64, order="C")
     native.group_ntt_g1(points, root, inverse=inverse)
+    progress(what, 1, 1)
     return points
 
 
@@ -57,7 +60,7 @@ def _padded(h_monomial: np.ndarray) -> np.ndarray:
 def monomial_from_odd(h_odd: np.ndarray, root: int, progress: Progress = silent) -> np.ndarray:
     """`(m, 12)` odd Lagrange points to `(m − 1, 12)` monomials."""
     v = root_of_unity(len(h_odd).bit_length(), root)
-    transformed = _transform(h_odd, root, inverse=False)
+    transformed = _transform(h_odd, root, inverse=False, progress=progress)
     return _scaled(transformed[:-1], v, MINUS_TWO, "H as monomials", progress)
 
 
@@ -66,20 +69,20 @@ def odd_from_monomial(h_monomial: np.ndarray, root: int, progress: Progress = si
     padded = _padded(h_monomial)
     v = root_of_unity(len(padded).bit_length(), root)
     scaled = _scaled(padded, pow(v, -1, FR_MODULUS), MINUS_HALF, "H on the odd coset", progress)
-    return _transform(scaled, root, inverse=True)
+    return _transform(scaled, root, inverse=True, progress=progress)
 
 
 def row_points_from_odd(h_odd: np.ndarray, root: int, progress: Progress = silent) -> np.ndarray:
     """T, one point a row of the domain, from odd Lagrange points."""
     v = root_of_unity(len(h_odd).bit_length(), root)
-    scaled = _scaled(_transform(h_odd, root, inverse=False), v, 1, "C in the domain", progress)
-    return _transform(scaled, root, inverse=True)
+    scaled = _scaled(_transform(h_odd, root, inverse=False, progress=progress), v, 1, "C in the domain", progress)
+    return _transform(scaled, root, inverse=True, progress=progress)
 
 
 def row_points_from_monomial(h_monomial: np.ndarray, root: int, progress: Progress = silent) -> np.ndarray:
     """T from monomials."""
     scaled = _scaled(_padded(h_monomial), 1, MINUS_HALF, "C in the domain", progress)
-    return _transform(scaled, root, inverse=True)
+    return _transform(scaled, root, inverse=True, progress=progress)
 
 
 def wire_points(system: ConstraintSystem, row_points: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from cuzk.circuits.builtin.registry import builtin
 from cuzk.errors import InputError
 from cuzk.groth16 import transforms
 from cuzk.groth16.constraints import CoefficientTable, ConstraintSystem, matrix_from_rows
-from cuzk.groth16.convert import convert, optimise
+from cuzk.groth16.convert import convert, optimise, verifying_key_digest
 from cuzk.groth16.field import FR_MODULUS, fr_array
 from cuzk.groth16.formats.params import ParamsFile
 from cuzk.groth16.formats.wtns import WtnsFile
@@ -194,3 +194,13 @@ def test_merging_is_exact():
         int.from_bytes(merged.table.values[m.coef_id[0]].tobytes(), "little") for m in (merged.a, merged.b, merged.c)
     ]
     assert values == [2, 3, 6]
+
+
+def test_a_ckey_records_its_origin(circuits, tmp_path):
+    circuit = circuits["mul"]
+    source = load_key(circuit.path("zkey"), circuit.path("r1cs"))
+    optimise(source, tmp_path / "key.ckey")
+    origin = inspect(tmp_path / "key.ckey")["origin"]
+    assert (origin["from"], origin["name"]) == ("zkey", "mul.zkey")
+    assert origin["verifying_key_blake2b"] == verifying_key_digest(source)
+    assert origin["verifying_key_blake2b"] == verifying_key_digest(load_key(tmp_path / "key.ckey"))
