@@ -124,6 +124,16 @@ class Template:
             out.append(used)
         return out[0], out[1]
 
+    def used_wires(self, matrix: int) -> np.ndarray:
+        """Wires (u32, rising) of A (0; every input is there) or B (1): what bellman's lists a and b hold."""
+        used = self.used_aux[matrix]
+        first, shared, body = self.prefix.inputs, self.shared, self.body_aux_column
+        inputs = np.concatenate([used[:first], np.tile(used[shared:body], self.copies)])
+        if matrix == 0:
+            inputs[:] = True
+        aux = [used[first:shared], np.tile(used[body:], self.copies)]
+        return np.flatnonzero(np.concatenate([inputs, *aux])).astype(np.uint32)
+
     def densities(self) -> tuple[int, int, int]:
         """Aux variables in A; inputs in B; aux variables in B (every input is in A, by its own row)."""
         a, b = self.used_aux

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 
 from cuzk.errors import FormatError, InputError
@@ -135,28 +138,47 @@ def _from_zkey(path: Path) -> ProvingKey:
 def _from_params(path: Path, r1cs: Path | None) -> ProvingKey:
     if r1cs is None:
         raise InputError(f"{path}: a .params file holds no matrices; give the circuit with --r1cs")
-    return params_key(path, read_r1cs_system(r1cs).merged().with_input_rows(), str(r1cs))
+    system = read_r1cs_system(r1cs).merged().with_input_rows()
+    a_wires, b_wires = densities(system)
+    return params_key(
+        path,
+        ParamsCircuit(str(r1cs), system.n_wires, system.n_public, system.log_domain, a_wires, b_wires, lambda: system),
+    )
 
 
-def params_key(path: Path, system: ConstraintSystem, circuit: str) -> ProvingKey:
-    """A .params file with the system of its circuit (input rows, no repeated wires in a row). `circuit` names it in
-    errors."""
+@dataclass(frozen=True)
+class ParamsCircuit:
+    """What a .params file does not say of its circuit. `read_system` gives the matrices, with input rows and no
+    repeated
+    wires in a row, when they are asked for."""
+
+    name: str
+    n_wires: int
+    n_public: int
+    log_domain: int
+    a_wires: np.ndarray
+    b_wires: np.ndarray
+    """As `densities` gives them."""
+    read_system: Callable[[], ConstraintSystem]
+
+
+def params_key(path: Path, circuit: ParamsCircuit) -> ProvingKey:
+    """A .params file as the key of a circuit. Raises InputError when the counts are not the circuit's."""
     from cuzk.groth16 import points
     from cuzk.groth16.formats.params import ParamsFile
 
     file = ParamsFile(path)
-    inputs = system.n_public + 1
-    a_wires, b_wires = densities(system)
+    inputs = circuit.n_public + 1
     expected = {
         "inputs": (file.n_inputs, inputs),
-        "wires": (file.n_wires, system.n_wires),
-        "rows of the domain": (file.domain, 1 << system.log_domain),
-        "points of a": (file.lists["a"].count, len(a_wires)),
-        "points of b": (file.lists["b_g1"].count, len(b_wires)),
+        "wires": (file.n_wires, circuit.n_wires),
+        "rows of the domain": (file.domain, 1 << circuit.log_domain),
+        "points of a": (file.lists["a"].count, len(circuit.a_wires)),
+        "points of b": (file.lists["b_g1"].count, len(circuit.b_wires)),
     }
     for what, (found, wanted) in expected.items():
         if found != wanted:
-            raise InputError(f"{path}: not the parameters of {circuit}: {found} {what}, the circuit has {wanted}")
+            raise InputError(f"{path}: not the parameters of {circuit.name}: {found} {what}, the circuit has {wanted}")
     vk = file.verifying_key()
     names = ("alpha_g1", "beta_g1", "beta_g2", "gamma_g2", "delta_g1", "delta_g2")
     fixed = {name: points.to_mont(getattr(vk, name)) for name in names}
@@ -165,18 +187,18 @@ def params_key(path: Path, system: ConstraintSystem, circuit: str) -> ProvingKey
         path=path,
         kind="params",
         root=7,
-        log_domain=system.log_domain,
-        n_wires=system.n_wires,
-        n_public=system.n_public,
+        log_domain=circuit.log_domain,
+        n_wires=circuit.n_wires,
+        n_public=circuit.n_public,
         ic=np.concatenate([points.to_mont(p) for p in vk.ic]),
-        a_query=Query(mont["a"], a_wires),
-        b_g1_query=Query(mont["b_g1"], b_wires),
-        b_g2_query=Query(mont["b_g2"], b_wires),
+        a_query=Query(mont["a"], circuit.a_wires),
+        b_g1_query=Query(mont["b_g1"], circuit.b_wires),
+        b_g2_query=Query(mont["b_g2"], circuit.b_wires),
         l_query=Query(mont["l"], first=inputs),
         l_c_free_query=None,
         h_odd=None,
         h_monomial=mont["h"],
-        read_system=lambda: system,
+        read_system=circuit.read_system,
         development=file.development,
         **fixed,
     )

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 
 from cuzk.circuits.constraints import template_system
+from cuzk.circuits.matvec import TemplateWalker
 from cuzk.circuits.porep.shape import Shape
+from cuzk.circuits.witness import BitWitness
 from cuzk.errors import InputError
 from cuzk.groth16.constraints import ConstraintSystem
 from cuzk.groth16.formats.files import map_file, read_small
 from cuzk.groth16.formats.params import ParamsFile
 from cuzk.groth16.key import ProvingKey
-from cuzk.groth16.load import load_key, params_key
+from cuzk.groth16.load import ParamsCircuit, load_key, params_key
+from cuzk.groth16.prover.quotient import NEEDS_C
 from cuzk.groth16.prover.run import Proved, prove
+from cuzk.groth16.prover.state import ProofState
 from cuzk.groth16.verify import Verifier
 from cuzk.porep.ids import challenges
 from cuzk.porep.partition import PartitionMaker
@@ -75,7 +80,8 @@ def load_porep_key(path: str | PathLike[str], maker: PartitionMaker) -> ProvingK
                 f"{path}: not the parameters of the {maker.shape.name} PoRep circuit: {found.n_inputs} inputs, the "
                 f"circuit has {template.n_inputs}"
             )
-        return params_key(path, porep_system(maker), f"the {maker.shape.name} PoRep circuit")
+        require_small(maker.shape)
+        return params_key(path, _params_circuit(maker))
     key = load_key(path)
     expected = (template.n_inputs + template.n_aux, template.n_inputs - 1, template.log2_domain)
     if (key.n_wires, key.n_public, key.log_domain) != expected:
@@ -86,6 +92,14 @@ def load_porep_key(path: str | PathLike[str], maker: PartitionMaker) -> ProvingK
     return key
 
 
+def _params_circuit(maker: PartitionMaker) -> ParamsCircuit:
+    t = maker.template
+    return ParamsCircuit(
+        f"the {maker.shape.name} PoRep circuit", t.n_inputs + t.n_aux, t.n_inputs - 1, t.log2_domain, t.used_wires(0),
+        t.used_wires(1), lambda: template_system(t),
+    )  # fmt: skip
+
+
 def prove_sector(
     sealed: Sealed, key: ProvingKey, maker: PartitionMaker, seed: bytes, threads: int | None = None,
     quotient: str | None = None, progress: Progress = lambda _: None,
@@ -93,6 +107,7 @@ def prove_sector(
     """One verified proof for each partition. Raises ProofInvalid that names the gadget where the sector does not satisfy
     the circuit, before anything costly."""
     verifier = Verifier(key.verifying_key(), f"the verifying key in {key.path}")
+    walker = TemplateWalker(maker.template)
     made = []
     for partition in range(maker.shape.partitions):
         progress(f"witness of partition {partition}")
@@ -100,5 +115,18 @@ def prove_sector(
         witness = maker.witness(sealed, nodes)
         maker.require_satisfied(witness)
         progress(f"proof of partition {partition}")
-        made.append(prove(key, witness.expand_std(), quotient, threads=threads, verifier=verifier))
+        matvec = _template_matvec(walker, witness)
+        made.append(prove(key, witness.expand_std(), quotient, None, threads, verifier, matvec))
     return made
+
+
+def _template_matvec(walker: TemplateWalker, witness: BitWitness) -> Callable[[ProofState], None]:
+    """The prover's matvec from the template and the witness as bits: the matrices are never expanded."""
+
+    def matvec(state: ProofState) -> None:
+        state.a = walker.product(0, witness, threads=state.threads)
+        state.b = walker.product(1, witness, threads=state.threads)
+        if NEEDS_C[state.quotient]:
+            state.c = walker.product(2, witness, threads=state.threads)
+
+    return matvec

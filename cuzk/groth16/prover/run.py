@@ -36,9 +36,10 @@ def prove(
     blinding: Blinding | None = None,
     threads: int | None = None,
     verifier: Verifier | None = None,
+    matvec: Callable[[ProofState], None] = steps.matvec,
 ) -> Proved:
     """Make and verify one proof. `quotient` None takes the best that the key serves; `blinding` None is fresh
-    randomness.
+    randomness; `matvec` fills a, b (and c) of the state, by default from the key's matrices.
 
     Raises InputError for a witness of another circuit, ProofInvalid for one that does not satisfy it.
     """
@@ -51,7 +52,7 @@ def prove(
         step_s[step.__name__] = time.perf_counter() - start
 
     run(steps.witness, witness_std)
-    run(steps.matvec)
+    run(matvec)
     run(steps.upload)
     state.free("a", "b", "c")
     run(steps.ntt_h)

@@ -185,6 +185,11 @@ def test_densities_count_what_full_matrices_hold():
     a, b = (np.unique(template.expand(m)[1]) for m in (0, 1))
     expected = (int((a >= inputs).sum()), int((b < inputs).sum()), int((b >= inputs).sum()))
     assert template.densities() == expected
+    assert template.used_wires(0).tolist() == a.tolist() and template.used_wires(1).tolist() == b.tolist()
+    from cuzk.groth16.load import densities
+
+    for ours, theirs in zip((a, b), densities(template_system(template)), strict=True):
+        assert np.array_equal(ours, theirs)
     assert len(template.expand(0)[1]) == template.nonzeros()[0]
 
 
