@@ -148,9 +148,10 @@ def _from_params(path: Path, r1cs: Path | None) -> ProvingKey:
 
 @dataclass(frozen=True)
 class ParamsCircuit:
-    """What a .params file does not say of its circuit. `read_system` gives the matrices, with input rows and no
-    repeated
-    wires in a row, when they are asked for."""
+    """What a .params file does not say of its circuit.
+
+    `read_system` gives the matrices, with input rows and no repeated wires in a row, when they are asked for.
+    """
 
     name: str
     n_wires: int
@@ -178,7 +179,10 @@ def params_key(path: Path, circuit: ParamsCircuit) -> ProvingKey:
     }
     for what, (found, wanted) in expected.items():
         if found != wanted:
-            raise InputError(f"{path}: not the parameters of {circuit.name}: {found} {what}, the circuit has {wanted}")
+            kept = what.startswith("points") and found == circuit.n_wires
+            hint = "; it keeps points at infinity, as snarkjs's export for ceremonies does: no prover uses such a file"
+            message = f"not the parameters of {circuit.name}: {found} {what}, the circuit has {wanted}"
+            raise InputError(f"{path}: {message}{hint if kept else ''}")
     vk = file.verifying_key()
     names = ("alpha_g1", "beta_g1", "beta_g2", "gamma_g2", "delta_g1", "delta_g2")
     fixed = {name: points.to_mont(getattr(vk, name)) for name in names}

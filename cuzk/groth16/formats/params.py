@@ -53,15 +53,31 @@ class PointList:
             try:
                 points[first : first + CHUNK] = convert(chunk)
             except ValueError as error:
-                raise FormatError(
-                    path, f"{error} (chunk from point {first})", offset=self.offset, section=self.name
-                ) from error
+                raise self._undecodable(path, chunk, first, index) from error
         finite = points.any(axis=1)
         if not finite.all():
             bad = int(np.argmin(finite))
             message = f"point {bad} is infinity, which this format leaves out"
             raise FormatError(path, message, offset=self.offset + size * bad, section=self.name)
         return points
+
+    def _undecodable(self, path: Path, chunk: np.ndarray, first: int, index: np.ndarray | slice | None) -> FormatError:
+        """The error for the first point of a chunk that is no encoding, with its place in the file."""
+        from cuzk.groth16 import points
+
+        row, message = first, "not an uncompressed encoding"
+        for within, raw in enumerate(chunk):
+            try:
+                points.from_zcash(raw.tobytes())
+            except points.PointError as error:
+                row, message = first + within, str(error)
+                break
+        if isinstance(index, slice):
+            row += index.start or 0
+        elif index is not None:
+            row = int(index[row])
+        at = self.offset + POINT_BYTES[self.name] * row
+        return FormatError(path, f"point {row}: {message}", offset=at, section=self.name)
 
 
 class ParamsFile:

@@ -24,6 +24,7 @@ from cuzk.groth16.formats.zkey import ZkeyFile
 from cuzk.groth16.inspect import inspect
 from cuzk.groth16.load import load_key, read_any_vk, read_r1cs_system
 from cuzk.groth16.setup.development import setup_development
+from cuzk.groth16.setup.phase2 import setup_phase2
 from cuzk.groth16.verify import Verifier, verify_bundle
 
 
@@ -272,7 +273,7 @@ def test_old_zkeys_without_contributions(good, tmp_path):
 
 
 @pytest.mark.parametrize("kind", READERS)
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_fuzz(good, kind, tmp_path, data):
     """Change, cut, insert and repeat bytes anywhere: a clean error or a valid object, in bounded memory."""
@@ -359,3 +360,60 @@ def test_values_not_below_the_modulus_are_found_anywhere():
     assert first_not_below(values[:4], FR_MODULUS) == -1
     assert first_not_below(values[5:], FR_MODULUS) == 0
     assert first_not_below(np.zeros((0, 4), np.uint64), FR_MODULUS) == -1
+
+
+def test_a_bad_point_of_params_is_named_with_its_place(good, tmp_path):
+    path = tmp_path / "file.params"
+    file = tmp_path / "good.params"
+    file.write_bytes(good["params"])
+    for name, part in ParamsFile(file).lists.items():
+        size = 192 if name == "b_g2" else 96
+        for row, change in (
+            (part.count - 1, b"\xff" * 48),
+            (0, b"\x80"),
+            (0, bytes(size)),
+            (0, b"\x40" + bytes(size - 1)),
+        ):
+            at = part.offset + size * row
+            path.write_bytes(patched(good["params"], at, change))
+            with pytest.raises(FormatError, match=f"section {name} at byte {at}: point {row}"):
+                ParamsFile(path).lists[name].mont(path)
+
+
+def test_a_huge_zkey_is_inspected_from_its_headers(good, tmp_path):
+    """2^26 wires and rows: sections of 6 and 12 GiB, sparse."""
+    path, small = tmp_path / "large.zkey", tmp_path / "small.zkey"
+    small.write_bytes(good["zkey"])
+    index = Container(small, b"zkey", {})
+    n, head = 1 << 26, index.section(2).data.tobytes()
+    counts = 4 + 48 + 4 + 32
+    head = patched(head, counts, struct.pack("<III", n, 2, n))
+    sizes = {4: 4, 5: 96 * n, 6: 96 * n, 7: 192 * n, 8: 96 * (n - 3), 9: 96 * n}
+    parts = [good["zkey"][:8] + struct.pack("<I", 9), struct.pack("<IQ", 1, 4) + struct.pack("<I", 1)]
+    parts += [struct.pack("<IQ", 2, len(head)) + head]
+    parts += [struct.pack("<IQ", 3, 288) + index.section(3).data.tobytes()]
+    for number, size in sizes.items():
+        parts += [struct.pack("<IQ", number, size), size]
+    sparse(path, parts)
+    assert path.stat().st_size > 36 << 30
+    tracemalloc.start()
+    found = inspect(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 20 and found["circuit"]["n_wires"] == n and found["points"]["bytes"] == 96 * (6 * n - 3)
+
+
+def test_powers_of_tau_that_do_not_serve(good, circuits, tmp_path):
+    mul, chain = (read_r1cs_system(circuits[name].path("r1cs")) for name in ("mul", "chain1k"))
+    path = tmp_path / "p.ptau"
+    path.write_bytes(good["ptau"])
+    with pytest.raises(InputError, match=r"up to 2\^2; this circuit needs 2\^10"):
+        setup_phase2(chain, path, tmp_path / "key.zkey")
+    with pytest.raises(InputError, match=r"its keys are \.zkey"):
+        setup_phase2(mul, path, tmp_path / "key.params")
+    index = Container(path, b"ptau", {}).index
+    parts = [struct.pack("<IQ", n, s[0].size) + s[0].data.tobytes() for n, s in index.items() if n < 12]
+    path.write_bytes(b"ptau" + struct.pack("<II", 1, len(parts)) + b"".join(parts))
+    with pytest.raises(InputError, match="not prepared"):
+        setup_phase2(mul, path, tmp_path / "key.zkey")
+    assert not (tmp_path / "key.zkey").exists()
