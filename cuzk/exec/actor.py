@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -289,11 +290,13 @@ class Actor(Claimant):
     def _marks(self, work: Work, stream: str | None) -> tuple[Callable[[], None], Callable[[], None]]:
         engine, token, name = self.engine, work.set.token, self.name
         moved = work.moved_bytes if work.is_copy else None
+        cost = work.cost if work.cost != work.name else None
 
         def mark(kind: Any) -> None:
             with engine.mutex:
                 engine.emit(Event(engine.now(), kind, name=work.name, worker=name, gpu=work.gpu, stream=stream,
-                                  proof=token.proof, partition=token.partition, bytes=moved))  # fmt: skip
+                                  proof=token.proof, partition=token.partition, cost=cost, bytes=moved,
+                                  cpu_s=round(time.thread_time(), 6) if engine.device.one_thread else None))  # fmt: skip
 
         return (lambda: mark("begin")), (lambda: mark("end"))
 

@@ -59,6 +59,7 @@ class CpuDevice:
 
     name = "cpu"
     time_scale = 1.0
+    one_thread = False
 
     def __init__(self, key: ProvingKey, witnesses: Sequence[np.ndarray], quotient_name: str, idle_bytes: int,
                  threads: int | None = None, blinding: Callable[[], Blinding] = Blinding.random) -> None:  # fmt: skip

@@ -111,6 +111,8 @@ class Device(Protocol):
     name: str
     time_scale: float
     """Real seconds for one of the scenario's; 1 unless the device plays another machine."""
+    one_thread: bool
+    """A step does its work in the thread that performs it, so that thread's processor time is the step's."""
 
     def open(self, plan: Plan) -> None:
         """Before anything else. Raises InputError for a step that this device has no body for."""

@@ -12,10 +12,10 @@ Spinning is done in calls that release the interpreter lock, and is measured in 
 
 from __future__ import annotations
 
+import hashlib
 import random
 import threading
 import time
-import zlib
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -29,8 +29,9 @@ from cuzk.pipeline.plan import Plan
 from cuzk.pipeline.steps import HOST
 
 Burn = Literal["emulate", "spin"]
-_SPIN_BLOCK = bytes(1 << 19)
-"""About 0.2 ms of checksum in one call; fits the second-level cache, so that spinning does not ask for DRAM."""
+_ITERATIONS = 4000
+"""Of a key derivation: about a millisecond of pure arithmetic without the interpreter lock. Much shorter calls would take
+the lock so often that its holder is at times one whom the system has put to sleep; much longer ones would be late to end."""
 
 
 class NullDevice:
@@ -40,6 +41,7 @@ class NullDevice:
 
     def __init__(self, scale: float = 1.0, time_scale: float = 1.0, burn: Burn = "emulate") -> None:
         self.scale, self.time_scale, self.burn = scale, time_scale, burn
+        self.one_thread = burn == "spin"
         self._mutex = threading.Lock()
         self._counted: dict[str, set[HostBuffer]] = {}
         """By pool: buffers whose pages the kernel counts one by one."""
@@ -230,6 +232,6 @@ def _burn(seconds: float, cancelled: Callable[[], bool], progress: Callable[[flo
     while (used := time.thread_time() - start) < seconds and not cancelled():
         if progress is not None:
             progress(used / seconds)
-        zlib.crc32(_SPIN_BLOCK)
+        hashlib.pbkdf2_hmac("sha256", b"cuzk", b"spin", _ITERATIONS)
     if progress is not None:
         progress(1.0)

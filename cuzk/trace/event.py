@@ -39,6 +39,10 @@ class Event:
     stream: str | None = None
     proof: int | None = None
     partition: int | None = None
+    cost: str | None = None
+    """the cost law of a step, where it is not the step's name"""
+    cpu_s: float | None = None
+    """processor time that the thread of this begin or end has used so far"""
     pool: str | None = None
     bytes: int | None = None
     live: int | None = None

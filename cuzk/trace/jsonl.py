@@ -22,7 +22,7 @@ VERSION = 1
 MAX_LINE_BYTES = 1 << 20
 KINDS = frozenset(get_args(Kind))
 _INTEGERS = frozenset(("gpu", "proof", "partition", "bytes", "live", "reserved", "resident", "capacity"))
-_TEXTS = frozenset(("name", "worker", "stream", "pool", "reason"))
+_TEXTS = frozenset(("name", "worker", "stream", "pool", "reason", "cost"))
 
 
 @dataclass
@@ -148,6 +148,8 @@ def _event(data: dict[str, Any], where: str) -> Event:
     for key, value in data.items():
         if key in _INTEGERS and (isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 1 << 63):
             raise InputError(f"{where}: {key} must be a whole number, not {value!r}")
+        if key == "cpu_s" and (isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value)):
+            raise InputError(f"{where}: cpu_s must be seconds, not {value!r}")
         if key in _TEXTS and not isinstance(value, str):
             raise InputError(f"{where}: {key} must be text, not {value!r}")
     if "holders" in data:

@@ -24,6 +24,14 @@ class Span:
     start: float
     end: float
     bytes: int | None = None
+    cost: str | None = None
+    cpu_s: float | None = None
+    """Processor time that its thread used meanwhile."""
+
+    @property
+    def law(self) -> str:
+        """The name of its cost law."""
+        return self.cost or self.name
 
     @property
     def seconds(self) -> float:
@@ -42,8 +50,9 @@ def spans(events: Iterable[Event], waits: bool = False) -> list[Span]:
         if kind in ("begin", "wait"):
             opened[key] = event
         elif (begin := opened.pop(key, None)) is not None:
+            cpu_s = event.cpu_s - begin.cpu_s if event.cpu_s is not None and begin.cpu_s is not None else None
             out.append(Span(event.name, "run" if kind == "end" else "wait", event.worker, event.stream, event.proof,
-                            event.partition, begin.t, event.t, event.bytes))  # fmt: skip
+                            event.partition, begin.t, event.t, event.bytes, begin.cost, cpu_s))  # fmt: skip
     return out
 
 
