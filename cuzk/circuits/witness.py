@@ -70,17 +70,22 @@ class BitWitness:
         ones = int(np.bitwise_count(self.prefix_bits).sum()) + int(np.bitwise_count(self.body_bits).sum())
         return ones / (self.template.n_aux + self.template.n_inputs)
 
-    def expand_std(self) -> np.ndarray:
-        """(wires, 4) uint64, canonical: inputs, then aux. 32 bytes a value: 3.9 GiB for a partition of 32 GiB."""
-        t = self.template
-        out = np.zeros((t.n_inputs + t.n_aux, 4), np.uint64)
-        out[: t.n_inputs] = native.fr_to_std(self.inputs_mont)
-        at = t.n_inputs
+    def chunks_std(self) -> Iterator[np.ndarray]:
+        """All wires in order, canonical, (n, 4) uint64 at a time: inputs, prefix, each copy of the body."""
+        yield native.fr_to_std(self.inputs_mont)
         for part, bits, fields in self.parts():
-            values = out[at : at + part.aux]
+            values = np.zeros((part.aux, 4), np.uint64)
             values[:, 0] = np.unpackbits(bits.view(np.uint8), count=part.aux, bitorder="little")
             values[part.field_aux] = native.fr_to_std(np.ascontiguousarray(fields))
-            at += part.aux
+            yield values
+
+    def expand_std(self) -> np.ndarray:
+        """(wires, 4) uint64, canonical. 32 bytes a value: 3.9 GiB for a partition of 32 GiB."""
+        out = np.empty((self.template.n_inputs + self.template.n_aux, 4), np.uint64)
+        at = 0
+        for chunk in self.chunks_std():
+            out[at : at + len(chunk)] = chunk
+            at += len(chunk)
         return out
 
 

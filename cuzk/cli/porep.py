@@ -1,8 +1,8 @@
-"""`cuzk porep seal|setup|prove|verify|inputs`: a Filecoin sector from data to an accepted Proof of Replication.
+"""`cuzk porep seal|setup|prove|verify|inputs|witness`: a Filecoin sector from data to an accepted Proof of Replication.
 
 seal replicates DATA (2,032 bytes for a 2 KiB sector, or 2,048 already padded) into a directory; setup makes a development
 key for the sector's circuit; prove opens the challenges of a seed and proves them; verify recomputes the public inputs
-from the statement and checks the proof; inputs prints them.
+from the statement and checks the proof; inputs prints them; witness writes a partition's values for `cuzk run`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,14 @@ def add_parser(subparsers: Any) -> None:
     inputs.add_argument("statement", metavar="STATEMENT", help="statement.json or seal.json")
     inputs.add_argument("--seed", metavar="HEX", help="32 bytes; replaces the statement's")
     inputs.add_argument("--api-version", choices=("1.0", "1.1"), help="graph of this API version, whatever the porep id says")
-    for verb in (setup, prove, verify, inputs):
+    witness = verbs.add_parser("witness", help="a partition's values as .wtns, for other provers and for cuzk run")
+    source = witness.add_mutually_exclusive_group(required=True)
+    source.add_argument("--sealed", metavar="DIR", help="of a sealed sector")
+    source.add_argument("--synthetic", metavar="SIZE", help="of a made-up sector of any size that satisfies the circuit")
+    witness.add_argument("--seed", metavar="HEX", default=ZERO, help="32 bytes of randomness from which challenges follow")
+    witness.add_argument("--partition", type=int, default=0, metavar="K", help="from 0 (default)")
+    witness.add_argument("-o", "--output", required=True, metavar="FILE", help=".wtns, 32 bytes a value")
+    for verb in (setup, prove, verify, inputs, witness):
         verb.add_argument("--json", action="store_true", help="one JSON document on stdout")
 
 
@@ -59,7 +66,8 @@ def _seal_parser(verbs: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    return {"seal": _seal, "setup": _setup, "prove": _prove, "verify": _verify, "inputs": _inputs}[args.porep_verb](args)
+    verbs = {"seal": _seal, "setup": _setup, "prove": _prove, "verify": _verify, "inputs": _inputs, "witness": _witness}
+    return verbs[args.porep_verb](args)
 
 
 def _note(text: str) -> None:
@@ -199,4 +207,36 @@ def _inputs(args: argparse.Namespace) -> int:
         print_json({"sector": statement.shape.name, "partitions": [[str(v) for v in p] for p in publics]})
     else:
         print(json.dumps([[str(v) for v in p] for p in publics], indent=1))
+    return 0
+
+
+def _witness(args: argparse.Namespace) -> int:
+    from cuzk.circuits.porep.shape import shape
+    from cuzk.errors import InputError
+    from cuzk.groth16.formats.wtns import write_wtns_chunks
+    from cuzk.porep.files import load_sealed
+    from cuzk.porep.ids import SectorIds, challenges, hex32, porep_id
+    from cuzk.porep.partition import PartitionMaker
+    from cuzk.porep.synthetic import SyntheticSector
+
+    start = time.perf_counter()
+    seed = hex32(args.seed, "--seed")
+    found = load_sealed(args.sealed) if args.sealed else None
+    wanted = found.shape if found else shape(args.synthetic)
+    if not 0 <= args.partition < wanted.partitions:
+        raise InputError(f"--partition {args.partition}: a {wanted.name} sector has partitions 0 to {wanted.partitions - 1}")
+    ids = SectorIds(porep_id=porep_id(wanted, "1.1"))
+    sector = found or SyntheticSector(wanted, ids, seed, args.partition)
+    maker = PartitionMaker(wanted)
+    witness = maker.witness(sector, challenges(wanted, sector.replica_id, seed, args.partition))
+    maker.require_satisfied(witness)
+    made_s = time.perf_counter() - start
+    wires = maker.template.n_inputs + maker.template.n_aux
+    write_wtns_chunks(args.output, wires, witness.chunks_std())
+    document = {"file": args.output, "sector": wanted.name, "partition": args.partition, "wires": wires,
+                "bits_bytes": witness.nbytes, "made_s": made_s, "total_s": time.perf_counter() - start}  # fmt: skip
+    if args.json:
+        print_json(document)
+    else:
+        print(f"{args.output}: {wires:,} values of partition {args.partition}, {wanted.name}; made and checked in {made_s:.1f} s")
     return 0

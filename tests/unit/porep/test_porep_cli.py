@@ -189,6 +189,21 @@ def test_statements_that_are_no_statement(text, tmp_path, capsys):
     fails(["porep", "inputs", path], capsys, "statement.json")
 
 
+@pytest.mark.parametrize("source", ["sealed", "synthetic"])
+def test_witness_for_other_provers(source, sealed_dir, tmp_path, capsys, maker):
+    from cuzk.groth16.formats.wtns import WtnsFile
+
+    path = tmp_path / "partition.wtns"
+    given = ["--sealed", str(sealed_dir)] if source == "sealed" else ["--synthetic", "2KiB"]
+    assert main(["porep", "witness", *given, "-o", str(path), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    witness = WtnsFile(path)
+    witness.check_values()
+    assert len(witness.values) == document["wires"] == maker.template.n_inputs + maker.template.n_aux
+    assert document["bits_bytes"] < path.stat().st_size // 30
+    fails(["porep", "witness", *given, "-o", path, "--partition", "1"], capsys, "--partition")
+
+
 def test_verify_needs_as_many_proofs_as_partitions(sealed_dir, tmp_path, capsys):
     statement = json.loads((sealed_dir / "seal.json").read_text()) | {"seed_hex": "00" * 32}
     (tmp_path / "statement.json").write_text(json.dumps(statement))
