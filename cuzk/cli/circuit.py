@@ -1,11 +1,12 @@
 """`cuzk circuit NAME --constraints N`: sizes of a built-in benchmark circuit; its .r1cs, .pce and .wtns on demand.
+
 `cuzk circuit FILE.r1cs --pce OUT.pce`: the matrices of any circuit as a mapped file.
 
 mimc: chains of x^5, full-width values. bits: boolean gates, 99 % zeros and ones. Any size up to 2^27, without a
 compiler.
 
-porep-2k, -8m, -512m, -32g, -64g: the PoRep circuit of a Filecoin sector, counted in the emitted circuit; --yaml writes
-it for scenarios, --template its matrices as one challenge to repeat.
+porep-2k, -8m, -512m, -32g, -64g: the PoRep circuit of a Filecoin sector, counted in the emitted circuit; --yaml
+writes it for scenarios, --template its matrices as one challenge to repeat.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """`cuzk key optimise KEY -o OUT.ckey` and `cuzk key convert KEY -o OUT`: one key in other forms.
 
-optimise: a .ckey that is used where it lies in the file and serves the c-free quotient (4 transforms instead of 7,
-no C). Done once,
-by Fourier transforms over the key's points, and checked on random evaluations before anything is written.
-convert: by the suffix of OUT: .ckey, .zkey, .params, or the verifying key as .json or .vk. What the mathematics
-forbids is refused.
+- optimise: a .ckey that is used where it lies in the file and serves the c-free quotient (4 transforms instead of 7,
+  no C). Done once, by Fourier transforms over the key's points, and checked on random evaluations before anything is
+  written.
+- convert: by the suffix of OUT: .ckey, .zkey, .params, or the verifying key as .json or .vk. What the mathematics
+  forbids is refused.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""`cuzk prove KEY WITNESS -o DIR`: one proof, verified before it is written as proof.json, public.json and
-proof.bin.
-"""
+"""`cuzk prove KEY WITNESS -o DIR`: one proof, verified before it is written as proof.json, public.json and proof.bin."""
 
 from __future__ import annotations
 

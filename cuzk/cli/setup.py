@@ -1,8 +1,7 @@
 """`cuzk setup R1CS -o KEY`: a key for development, or the first key of a phase 2 from a powers-of-tau file.
 
 The suffix of KEY says what is written: .zkey (snarkjs), .params (bellman), .ckey (cuzk: every quotient, mapped).
-Without --ptau this
-machine draws the secrets; they are never written, and the key is marked as a development key.
+Without --ptau this machine draws the secrets; they are never written, and the key is marked as a development key.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """`cuzk verify VKEY PUBLIC PROOF …` or `cuzk verify BUNDLE.prf`: strict verification, several proofs at once.
 
 Checked: number and range of public signals, coordinates, curve and subgroup of every point, the pairing equation.
-Several proofs are
-checked by one random linear combination; if it fails the first bad proof is named.
+Several proofs are checked by one random linear combination; if it fails the first bad proof is named.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Sparse combinations of key points: Σ coefficient·point over each row of a matrix (of columns, when transposed).
 
 A row with many wide coefficients (the constant wire of a circuit full of round constants) is a multi-scalar
-multiplication of its own,
-which costs a small part of as many single multiplications; all other rows are combined side by side.
+multiplication of its own, which costs a small part of as many single multiplications; all other rows are combined
+side by side.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Rank-1 constraint systems as sparse matrices: (A·w) ∘ (B·w) = C·w, row by row.
 
 Coefficients are few and most are ±1, so a matrix holds a number for each (its *coefficient id*), and one table holds
-the values.
-Ids 0 and 1 are always +1 and −1: the kernels add and subtract there instead of multiplying.
+the values. Ids 0 and 1 are always +1 and −1: the kernels add and subtract there instead of multiplying.
 """
 
 from __future__ import annotations
@@ -68,9 +67,8 @@ def matrix_from_rows(rows: int, row: np.ndarray, col: np.ndarray, coef_id: np.nd
 class CoefficientTable:
     """Numbers coefficient values in order of first appearance; ids 0 and 1 are +1 and −1.
 
-    Values are compared through a random 64-bit linear hash and then checked one by one, so an (adversarial)
-    collision costs
-    another pass and never a wrong id.
+    Values are compared through a random 64-bit linear hash and then checked one by one, so an (adversarial) collision
+    costs another pass and never a wrong id.
     """
 
     def __init__(self, form: str = "std") -> None:
@@ -175,8 +173,8 @@ class ConstraintSystem:
         return self._mont
 
     def with_input_rows(self) -> ConstraintSystem:
-        """The system with a row A = wire i for ONE and every public wire behind the constraints (as bellman and
-        snarkjs do).
+        """The system with a row A = wire i for ONE and every public wire behind the constraints (as bellman and snarkjs
+        do).
         """
         if self.has_input_rows:
             return self

@@ -155,9 +155,7 @@ def convert(key: ProvingKey, out: Path, quotients: tuple[str, ...] | None = None
 
 
 def write_verifying_key_of(key: VerifyingKey, out: Path) -> None:
-    """Write a verifying key: JSON, or binary if the name ends in .vk. Raises InputError where the source lacks
-    points.
-    """
+    """Write a verifying key: JSON, or binary if the name ends in .vk. Raises InputError where the source lacks points."""
     from cuzk.groth16.formats.files import atomic_write
 
     if os.path.splitext(os.fspath(out))[1] != ".vk":

@@ -50,9 +50,7 @@ def _check_points(
     progress: Progress,
     may_be_infinity: bool = True,
 ) -> int:
-    """Check mont points, `(n, 12)` or `(n, 24)`. Returns how many were checked; raises FormatError at the first bad
-    one.
-    """
+    """Check mont points, `(n, 12)` or `(n, 24)`. Returns how many were checked; raises FormatError at the first bad one."""
     from cuzk import native
 
     rows = _rows(len(points), sample)

@@ -1,9 +1,8 @@
 """The two fields of BLS12-381 as plain integers, and the array forms that files and kernels use.
 
 Array forms (numpy uint64, little-endian limbs): Fr `(n, 4)`, Fq `(n, 6)`. *std* is the canonical value, *mont* is
-value·R with
-R = 2^256 in Fr and R = 2^384 in Fq. Bulk conversion is the host library's work; here are single values and cheap
-vectorised checks.
+value·R with R = 2^256 in Fr and R = 2^384 in Fq. Bulk conversion is the host library's work; here are single values
+and cheap vectorised checks.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """One proving key, whatever file it came from.
 
-What differs between the worlds is data here: the root of unity (5 in snarkjs's keys, 7 in bellman's), the form of
-the H points (odd
-Lagrange points, monomials), whether L absorbs C (c-free), and whether the lists keep points at infinity (snarkjs) or
-leave them out.
+What differs between the worlds is data here: the root of unity (5 in snarkjs's keys, 7 in bellman's), the form of the
+H points (odd Lagrange points, monomials), whether L absorbs C (c-free), and whether the lists keep points at infinity
+(snarkjs) or leave them out.
 """
 
 from __future__ import annotations
@@ -28,9 +27,8 @@ QUOTIENTS = ("c-free", "odd-coset", "bellman")
 class Query:
     """A list of key points that is multiplied by witness values.
 
-    `points` is `(n, 12)` or `(n, 24)` mont. Row k belongs to wire `wires[k]`, or to wire `first + k` where `wires`
-    is None.
-    `infinities` says whether rows may be the point at infinity.
+    `points` is `(n, 12)` or `(n, 24)` mont. Row k belongs to wire `wires[k]`, or to wire `first + k` where `wires` is
+    None. `infinities` says whether rows may be the point at infinity.
     """
 
     points: np.ndarray
@@ -107,9 +105,7 @@ class ProvingKey:
         return tuple(name for name in QUOTIENTS if possible[name])
 
     def require_quotient(self, quotient: str | None) -> str:
-        """The quotient to use; None picks the best. Raises InputError, naming the way out, if the key cannot serve
-        it.
-        """
+        """The quotient to use; None picks the best. Raises InputError, naming the way out, if the key cannot serve it."""
         if quotient is None:
             return self.quotients[0]
         if quotient not in QUOTIENTS:

@@ -1,10 +1,9 @@
 """Single curve points as bytes, and their encodings.
 
 The working form here is *be*: affine, canonical, big-endian; G1 `x‖y` (96 B), G2 `x.c0‖x.c1‖y.c0‖y.c1` (192 B),
-infinity all zero.
-It is what the pairing library reads. Files use other forms: *mont* (snarkjs keys: Montgomery, little-endian, c0
-first), *zcash*
-(bellman, Filecoin: big-endian, c1 first, flags in the first byte) and decimal strings (JSON).
+infinity all zero. It is what the pairing library reads. Files use other forms: *mont* (snarkjs keys: Montgomery,
+little-endian, c0 first), *zcash* (bellman, Filecoin: big-endian, c1 first, flags in the first byte) and decimal
+strings (JSON).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Changing the form of a key's H points and absorbing C into L: Fourier transforms over group elements.
 
 m is the domain, w its generator, v = sqrt(w), D = diag(v^i); NTT(X)_i = Σ_j w^(ij)·X_j over points. All follow from
-the exact
-identities of prover/quotient.py, for keys whose secrets nobody knows:
+the exact identities of prover/quotient.py, for keys whose secrets nobody knows:
 
 - odd H_j to monomials:       h_i = −2·v^i·NTT(H)_i,   i ≤ m − 2
 - monomials to odd:           H = −1/2·NTT^-1(D^-1·h),  with infinity for the absent h_(m−1): h has degree ≤ m − 2

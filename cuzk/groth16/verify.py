@@ -3,8 +3,7 @@
     e(A, B) = e(alpha, beta) · e(IC_0 + Σ x_i·IC_i, gamma) · e(C, delta)
 
 [Groth, On the Size of Pairing-Based Non-interactive Arguments, 2016, §3.2.] A batch is checked at once with random
-128-bit weights:
-Σ ρ_j of the equations, so that a false proof passes with probability 2^-128.
+128-bit weights: Σ ρ_j of the equations, so that a false proof passes with probability 2^-128.
 """
 
 from __future__ import annotations

@@ -1,3 +1,3 @@
-"""Benchmark circuits of any size that need no compiler: one block of constraints, tiled; witnesses computed column
-by column.
+"""Benchmark circuits of any size that need no compiler: one block of constraints, tiled; witnesses computed column by
+column.
 """

@@ -1,8 +1,8 @@
 """Boolean gates over words of WORD bits: about 99 % of the witness is 0 or 1, as in circuits made of SHA-256.
 
 A block takes WORD bits (a row b·(1 − b) = 0 each), their exclusive ors with the next bit, their ands with the bit
-STEP further, packs
-the ors into a number, and adds that to the accumulator. The public output is the last accumulator.
+STEP further, packs the ors into a number, and adds that to the accumulator. The public output is the last
+accumulator.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Chains x ↦ (x + c_j)^5 with full-width values: the witness has next to no zeros and ones.
 
 A block is one chain of ROUNDS rounds from a start of its own (so that blocks can be computed side by side), three
-rows a round, and a
-row that adds its end to the accumulator. The public output is the last accumulator.
+rows a round, and a row that adds its end to the accumulator. The public output is the last accumulator.
 """
 
 from __future__ import annotations

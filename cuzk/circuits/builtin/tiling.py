@@ -1,9 +1,8 @@
 """A constraint system that repeats one block: its matrices and its file follow from the block by shifting wires.
 
 Wires: 0 = ONE, 1 = the public output, 2 = the first accumulator, then `stride` wires a block; the last wire of a
-block is its
-accumulator. Rows: the blocks', a shorter rest so that any number of rows is possible, and at last (accumulator)·1 =
-output.
+block is its accumulator. Rows: the blocks', a shorter rest so that any number of rows is possible, and at last
+(accumulator)·1 = output.
 """
 
 from __future__ import annotations
@@ -18,9 +17,7 @@ from cuzk.groth16.formats.r1cs import R1csHeader
 
 ONE_WIRE, OUTPUT_WIRE, FIRST_ACCUMULATOR, FIRST_BLOCK = 0, 1, 2, 3
 CONSTANT = -2
-"""As a local wire: the constant one. −1 is the accumulator of the block before; 0 … stride−1 are the block's own
-wires.
-"""
+"""As a local wire: the constant one. −1 is the accumulator of the block before; 0 … stride−1 are the block's own wires."""
 
 Term = tuple[int, int]
 """(local wire, coefficient)."""

@@ -1,10 +1,8 @@
 """cuzk's own key file (.ckey): every array where a prover wants it, aligned and without conversion.
 
 Mapped container with magic `cuzk-key`. Metadata: root, log_domain, n_wires, n_public, n_constraints, development,
-origin.
-Arrays: g1 (3, 12) alpha beta delta; g2 (3, 24) beta gamma delta; ic; a_points, a_wires; b_g1_points, b_g2_points,
-b_wires (no points
-at infinity); the matrices; and per quotient, where present:
+origin. Arrays: g1 (3, 12) alpha beta delta; g2 (3, 24) beta gamma delta; ic; a_points, a_wires; b_g1_points,
+b_g2_points, b_wires (no points at infinity); the matrices; and per quotient, where present:
 
 | quotient | arrays |
 | c-free | l_c_free, one point a wire: L − Q (−Q for public wires); h_odd |

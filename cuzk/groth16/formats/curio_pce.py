@@ -1,11 +1,9 @@
 """Reading the matrix files of curio's prover (`PCE\\x02`): CSR of A, B, C with Montgomery coefficients.
 
 Header, 32 B little-endian: 4 B magic, u32 version 2, u32 inputs, u32 aux, u32 constraints, u64 nonzeros in all (at
-byte 20 or, aligned,
-at 24). Per matrix: u64 count and row pointers u32, u64 count and columns u32, u64 count and values 32 B. Density
-words follow. A column
-is an input's index, or inputs + aux index. Layout from that project's published description; no file of it was at
-hand to check against.
+byte 20 or, aligned, at 24). Per matrix: u64 count and row pointers u32, u64 count and columns u32, u64 count and
+values 32 B. Density words follow. A column is an input's index, or inputs + aux index. Layout from that project's
+published description; no file of it was at hand to check against.
 """
 
 from __future__ import annotations

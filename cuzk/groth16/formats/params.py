@@ -2,9 +2,8 @@
 points.
 
 Lists: h, l, a, b in G1, b in G2. No magic, no version, no curve tag; points at infinity are left out of a and b, so
-that which wire a
-point belongs to is known only from the circuit's densities. Ceremony files have a tail (64 B hash, u32 BE count,
-contributions).
+that which wire a point belongs to is known only from the circuit's densities. Ceremony files have a tail (64 B hash,
+u32 BE count, contributions).
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Proofs: proof.json and public.json of snarkjs, the 192-byte form of bellman, and Filecoin bundles (.prf).
 
-192 bytes: A ‖ B ‖ C, compressed ZCash encoding. Several partition proofs are concatenated.
-Bundles, big-endian: u64 proofs, u64 inputs, verifying key, then per proof 192 B and the inputs (32 B each); or
-(WinningPoSt) proof,
-u64 inputs, the inputs, verifying key.
+192 bytes: A ‖ B ‖ C, compressed ZCash encoding. Several partition proofs are concatenated. Bundles, big-endian: u64
+proofs, u64 inputs, verifying key, then per proof 192 B and the inputs (32 B each); or (WinningPoSt) proof, u64
+inputs, the inputs, verifying key.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Reading and writing circom's .r1cs (version 1).
 
-Section 1: u32 32, prime r, u32 wires, outputs, public inputs, private inputs, u64 labels, u32 constraints. Section
-2: per constraint
-three linear combinations A, B, C, each u32 count, then (u32 wire, 32 B coefficient std). Section 3: a u64 label a
-wire. 4, 5: custom gates.
+Section 1: u32 32, prime r, u32 wires, outputs, public inputs, private inputs, u64 labels, u32 constraints. Section 2:
+per constraint three linear combinations A, B, C, each u32 count, then (u32 wire, 32 B coefficient std). Section 3: a
+u64 label a wire. 4, 5: custom gates.
 """
 
 from __future__ import annotations

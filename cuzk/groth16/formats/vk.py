@@ -1,7 +1,8 @@
 """Verifying keys: snarkjs's verification_key.json and the binary form of bellman and Filecoin (.vk, the head of
 .params).
 
-Binary: alpha G1, beta G1, beta G2, gamma G2, delta G1, delta G2, u32 BE count, IC points; uncompressed ZCash encoding.
+Binary: alpha G1, beta G1, beta G2, gamma G2, delta G1, delta G2, u32 BE count, IC points; uncompressed ZCash
+encoding.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ class VerifyingKey:
 
 
 def parse_binary(path: Path, data: bytes, base: int = 0) -> tuple[VerifyingKey, int]:
-    """A verifying key at the start of `data`, and the bytes it takes. `base` is the offset of `data` in the file,
-    for messages.
+    """A verifying key at the start of `data`, and the bytes it takes. `base` is the offset of `data` in the file, for
+    messages.
     """
     if len(data) < HEAD_BYTES + 4:
         message = f"{len(data)} bytes cannot hold a verifying key (at least {HEAD_BYTES + 4})"

@@ -1,6 +1,4 @@
-"""Reading and writing circom's .wtns (version 2): section 1 (u32 32, prime r, u32 count), section 2 (count × 32 B,
-std).
-"""
+"""Reading and writing circom's .wtns (version 2): section 1 (u32 32, prime r, u32 count), section 2 (count × 32 B, std)."""
 
 from __future__ import annotations
 

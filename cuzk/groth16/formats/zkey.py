@@ -1,12 +1,14 @@
-"""Reading and writing snarkjs's .zkey (Groth16, version 1). Points are affine, Montgomery, little-endian; infinity
-is all zero.
+"""Reading and writing snarkjs's .zkey (Groth16, version 1). Points are affine, Montgomery, little-endian; infinity is
+all zero.
 
 | section | content |
 | 1 | u32 protocol (1 Groth16) |
 | 2 | u32 48, q, u32 32, r, u32 wires, public, domain; alpha G1, beta G1, beta G2, gamma G2, delta G1, delta G2 |
-| 3 | IC, public+1 G1 | 4 | u32 count, then (u32 matrix, u32 row, u32 wire, 32 B value·R²) |
-| 5, 6, 7 | A, B in G1, B in G2, one a wire | 8 | L/delta of the private wires | 9 | odd Lagrange points/delta, one a
-row |
+| 3 | IC, public+1 G1 |
+| 4 | u32 count, then (u32 matrix, u32 row, u32 wire, 32 B value·R²) |
+| 5, 6, 7 | A, B in G1, B in G2, one a wire |
+| 8 | L/delta of the private wires |
+| 9 | odd Lagrange points/delta, one a row |
 | 10 | 64 B circuit hash, u32 count, contributions; optional |
 """
 
@@ -158,8 +160,8 @@ class ZkeyFile:
         return 10 in self.container and self.container.section(10).data[:64].tobytes().startswith(DEVELOPMENT_MARK)
 
     def contribution_names(self) -> list[str]:
-        """Names of the phase 2 contributions in section 10; empty where the section is missing. Raises FormatError
-        if malformed.
+        """Names of the phase 2 contributions in section 10; empty where the section is missing. Raises FormatError if
+        malformed.
         """
         if 10 not in self.container:
             return []
@@ -270,9 +272,7 @@ def write_zkey(path: Path, points: ZkeyPoints, system: ConstraintSystem, contrib
 
 
 def development_section() -> bytes:
-    """Section 10 of a key that no ceremony made: no contributions, and what it is where the circuit's hash would
-    stand.
-    """
+    """Section 10 of a key that no ceremony made: no contributions, and what it is where the circuit's hash would stand."""
     return DEVELOPMENT_MARK.ljust(64, b"\0") + struct.pack("<I", 0)
 
 

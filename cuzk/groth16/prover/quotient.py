@@ -8,11 +8,9 @@ v·<w>, Z = −2.
   the scalars of tau^i·Z(tau)/delta. Seven transforms.
 - odd-coset: P has degree ≤ 2m − 2 and is zero at the even points of <v>, so it is fixed by the odd ones:
   P(tau) = Σ_j P(v·w^j)·L_{2j+1}(tau) with the Lagrange polynomials of <v>. Six transforms, and no division.
-- c-free: P ↦ Σ_j P(v·w^j)·H_j is linear, and C = Σ_i w_i·C_i is linear in the witness, so Σ_j C(v·w^j)·H_j = Σ_i
-w_i·Q_i with points
-  Q_i of the key. The key's L points take Q in (L_i − Q_i), and only A·B is left to transform. Four transforms, and
-  no c.
-  For a satisfied circuit the sum is the same group element.
+- c-free: P ↦ Σ_j P(v·w^j)·H_j is linear, and C = Σ_i w_i·C_i is linear in the witness, so
+  Σ_j C(v·w^j)·H_j = Σ_i w_i·Q_i with points Q_i of the key. The key's L points take Q in (L_i − Q_i), and only A·B is
+  left to transform. Four transforms, and no c. For a satisfied circuit the sum is the same group element.
 
 All functions work in place on mont vectors of the domain's length and return canonical scalars.
 """

@@ -72,8 +72,8 @@ def prove(
 
 
 def check(state: ProofState, verifier: Verifier | None = None) -> None:
-    """Verify the finished proof by an independent pairing. Raises ProofInvalid, naming the first failing constraint
-    if C is at hand.
+    """Verify the finished proof by an independent pairing. Raises ProofInvalid, naming the first failing constraint if C
+    is at hand.
     """
     verifier = verifier or Verifier(state.key.verifying_key(), f"the verifying key in {state.key.path}")
     assert state.proof is not None

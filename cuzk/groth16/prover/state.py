@@ -1,6 +1,4 @@
-"""What one proof holds while it is made. Every large buffer is a named field that its last user frees in plain
-sight.
-"""
+"""What one proof holds while it is made. Every large buffer is a named field that its last user frees in plain sight."""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@
     B = beta  + Σ w_i·B_i + s·delta                      in G2 (and in G1, for C)
     C = Σ w_i·L_i + Σ p_j·H_j + s·A + r·B − r·s·delta    in G1
 
-[Groth 2016, §3.2.] w: all wires, wire 0 = 1; p: the quotient's scalars (quotient.py). Order: witness, matvec,
-upload, ntt_h, msm_h;
-prep_msm, batch_add, tail_msm, b_g2_msm; epilogue. prep_msm needs only the witness and may run beside the first five.
+[Groth 2016, §3.2.] w: all wires, wire 0 = 1; p: the quotient's scalars (quotient.py). Order: witness, matvec, upload,
+ntt_h, msm_h; prep_msm, batch_add, tail_msm, b_g2_msm; epilogue. prep_msm needs only the witness and may run beside
+the first five.
 """
 
 from __future__ import annotations
@@ -36,9 +36,7 @@ def _query(state: ProofState, name: str) -> Query:
 
 
 def witness(state: ProofState, values_std: np.ndarray) -> None:
-    """Take the assignment of all wires, `(n_wires, 4)` canonical. Raises InputError when it is not one of this
-    circuit.
-    """
+    """Take the assignment of all wires, `(n_wires, 4)` canonical. Raises InputError when it is not one of this circuit."""
     key = state.key
     if len(values_std) != key.n_wires:
         raise InputError(f"the witness has {len(values_std)} values, the circuit of {key.path} has {key.n_wires} wires")
@@ -83,8 +81,8 @@ def first_unsatisfied(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> int:
 
 
 def upload(state: ProofState) -> None:
-    """Lay a, b, c out on the domain, zeros behind the rows: d_a (m, 4), d_bc (m or 2m, 4). Where there is a device,
-    this is the copy.
+    """Lay a, b, c out on the domain, zeros behind the rows: d_a (m, 4), d_bc (m or 2m, 4). Where there is a device, this
+    is the copy.
     """
     m = state.key.domain
     needs_c = quotient.NEEDS_C[state.quotient]
@@ -119,9 +117,7 @@ def msm_h(state: ProofState) -> None:
 
 
 def prep_msm(state: ProofState) -> None:
-    """Split the scalars of each query into zero, one and other: bitmaps for batch_add, tails for tail_msm and
-    b_g2_msm.
-    """
+    """Split the scalars of each query into zero, one and other: bitmaps for batch_add, tails for tail_msm and b_g2_msm."""
     aux = state.take("aux")
     ones_bitmap, tail = native.scan_witness(aux)
     is_one = np.unpackbits(ones_bitmap, count=len(aux), bitorder="little").view(bool)

@@ -1,8 +1,7 @@
 """The circuit's hash in section 10 of a phase 2 key: snarkjs compares it when it verifies a ceremony.
 
-BLAKE2b-512 over, all big-endian and uncompressed (infinity all zero, c1 first): alpha G1, beta G1, beta G2, gamma
-G2, delta G1,
-delta G2; then IC, tau^(i+m) − tau^i for i < m − 1, L, A, B in G1, B in G2, each behind its u32 count.
+BLAKE2b-512 over, all big-endian and uncompressed (infinity all zero, c1 first): alpha G1, beta G1, beta G2, gamma G2,
+delta G1, delta G2; then IC, tau^(i+m) − tau^i for i < m − 1, L, A, B in G1, B in G2, each behind its u32 count.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""The first key of a phase 2: a circuit over the Lagrange points of a prepared powers-of-tau file, with gamma =
-delta = 1.
+"""The first key of a phase 2: a circuit over the Lagrange points of a prepared powers-of-tau file, with gamma = delta =
+1.
 
     A_i = Σ_k A_ki·[ell_k]   B_i = Σ_k B_ki·[ell_k]   L_i = Σ_k A_ki·[beta·ell_k] + B_ki·[alpha·ell_k] + C_ki·[ell_k]
     H_j = [ell_{2j+1}] of the domain of twice the order
 
 with [x] = x·generator, all read from the file: nobody needs the secrets. The key is sound only after a contribution
-(snarkjs zkey
-contribute) has put a secret delta in the place of 1.
+(snarkjs zkey contribute) has put a secret delta in the place of 1.
 """
 
 from __future__ import annotations
@@ -35,9 +34,7 @@ CHUNK_WIRES = 1 << 16
 def setup_phase2(
     system: ConstraintSystem, ptau: Path, out: Path, quotients: tuple[str, ...] = (), progress: Progress = silent
 ) -> VerifyingKey:
-    """Write the .zkey of a circuit over a .ptau file. Returns its verifying key. Raises InputError where that cannot
-    be.
-    """
+    """Write the .zkey of a circuit over a .ptau file. Returns its verifying key. Raises InputError where that cannot be."""
     if os.path.splitext(os.fspath(out))[1] != ".zkey":
         raise InputError(
             f"{os.fspath(out)}: a powers-of-tau file has Lagrange points for the root 5, so its keys are .zkey; "
