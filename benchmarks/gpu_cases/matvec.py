@@ -1,4 +1,4 @@
-"""Witness scan and matrix products on synthetic data with the counts of a 32 GiB PoRep partition (or a quarter of it)."""
+"""Witness scan and matrix products: random CSR with row lengths and bits as in PoRep, and the template of a 32 GiB partition."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from cuzk import native
-from cuzk.circuits.template import Part, Template, TemplateMatrix
+from cuzk.circuits.porep.shape import SHAPES
+from cuzk.circuits.porep.template import porep_template
+from cuzk.circuits.template import Part
 from cuzk.circuits.witness import BitWitness as HostWitness
 from cuzk.exec.cuda.matvec import BitWitness, CsrMatrix, TemplateMatrices, TemplateWitness, bit_ranks
 from cuzk.exec.cuda.ntt import FR_BYTES, FR_MODULUS, to_mont
@@ -18,13 +20,17 @@ from . import Case
 from .ntt import BYTE_RATE
 
 FIELD_SHARE = 0.013  # of PoRep's variables are not bits
-ROW_LENGTHS, ROW_SHARES = np.array([1, 2, 3, 5, 60]), [0.3, 0.4, 0.2, 0.094, 0.006]  # 2.5 on average
+ROW_LENGTHS, ROW_SHARES = np.array([1, 2, 3, 12, 841]), [0.595, 0.323, 0.079, 0.002, 0.001]  # 2.4 on average
 ID_SHARES = [0.6, 0.3]  # +1, -1; the rest spread over the table
 PROBES = 300
 
 
 def integer(value: np.ndarray) -> int:
     return int.from_bytes(value.tobytes(), "little")
+
+
+def from_mont(value: np.ndarray) -> int:
+    return integer(value) * pow(to_mont(1), -1, FR_MODULUS) % FR_MODULUS
 
 
 def random_table(rng: np.random.Generator, size: int) -> tuple[list[int], np.ndarray]:
@@ -128,37 +134,28 @@ class PreparedCsr(Prepared):
 
 
 class PreparedTemplate(Prepared):
-    """The matrix A of a 32 GiB partition: 18 copies of 7.24 M rows."""
+    """A matrix of a 32 GiB PoRep partition from its template, with a random witness of bits where the real one has bits."""
 
-    ROWS, COPIES = 7_237_665, 18
-
-    def __init__(self, device: Any, rng: np.random.Generator) -> None:
+    def __init__(self, device: Any, matrix: int, rng: np.random.Generator) -> None:
         super().__init__(device)
-        self.rng = rng
-        self.values, table = random_table(rng, 2466)
-        parts = []
-        for rows, inputs, aux, shared in ((571, 4, 571, 0), (self.ROWS, 18, self.ROWS - 400, 575)):
-            row_ptr, col, ids = random_rows(rng, rows, shared + inputs + aux, len(self.values))
-            matrix = TemplateMatrix(row_ptr.astype(np.uint32), col.astype(np.int32), ids)
-            parts.append(Part(rows, inputs, aux, (matrix, matrix, matrix), rng.random(aux) < FIELD_SHARE))
-        self.template = Template(parts[0], parts[1], self.COPIES, table)
+        self.matrix, self.rng, self.template = matrix, rng, porep_template(SHAPES[3])
+        t = self.template
+        self.values = [from_mont(value) for value in t.coefficients_mont]
         bits, fields = [], []
-        for part, copies in ((parts[0], 1), (parts[1], self.COPIES)):
-            words = -(-part.aux // 64)
+        for part, copies in ((t.prefix, 1), (t.body, t.copies)):
             mask = np.packbits(part.field_aux, bitorder="little")
             mask = np.pad(mask, (0, -len(mask) % 8)).view(np.uint64)
-            bits.append(rng.integers(0, 1 << 64, (copies, words), dtype=np.uint64) & ~mask)
+            bits.append(rng.integers(0, 1 << 64, (copies, len(mask)), dtype=np.uint64) & ~mask)
             fields.append(random_values(rng, copies * int(part.field_aux.sum())).reshape(copies, -1, 4))
-        inputs = random_values(rng, self.template.n_inputs)
-        self.host = HostWitness(self.template, inputs, bits[0], fields[0], bits[1], fields[1])
-        self.matrices = self.keep(TemplateMatrices(device, self.template, (0,)))
+        self.host = HostWitness(t, random_values(rng, t.n_inputs), bits[0], fields[0], bits[1], fields[1])
+        self.matrices = self.keep(TemplateMatrices(device, t, (matrix,)))
         self.witness = self.keep(TemplateWitness.like(device, self.host))
         self.witness.upload(self.host, device.stream())
-        self.out = self.keep(device.allocate(FR_BYTES * self.template.n_rows, "product"))
-        self.ranks = [np.concatenate(([0], np.cumsum(p.field_aux))) for p in parts]
+        self.out = self.keep(device.allocate(FR_BYTES * t.n_rows, "product"))
+        self.ranks = [np.concatenate(([0], np.cumsum(p.field_aux))) for p in (t.prefix, t.body)]
 
     def start(self, stream: Any) -> None:
-        self.matrices.multiply(0, self.witness, self.out.address, stream)
+        self.matrices.multiply(self.matrix, self.witness, self.out.address, stream)
         self.device.record(self.done, stream)
 
     def value(self, column: int, copy: int) -> int:
@@ -176,15 +173,18 @@ class PreparedTemplate(Prepared):
         return integer(fields[ranks[i]]) if part.field_aux[i] else to_mont(int(bits[i >> 6]) >> (i & 63) & 1)
 
     def check(self) -> bool:
-        m = self.template.body.matrices[0]
-        for row, copy in zip(self.rng.integers(0, self.ROWS, PROBES), self.rng.integers(0, self.COPIES, PROBES), strict=True):
+        t = self.template
+        m = t.body.matrices[self.matrix]
+        long_rows = np.flatnonzero(np.diff(m.row_ptr.astype(np.int64)) > 100)
+        rows = [*self.rng.integers(0, t.body.rows, PROBES), *long_rows[:: len(long_rows) // 30 + 1]]
+        for row, copy in zip(rows, self.rng.integers(0, t.copies, len(rows)), strict=True):
             span = slice(int(m.row_ptr[row]), int(m.row_ptr[row + 1]))
             terms = zip(m.col[span], m.coef_id[span], strict=True)
             want = sum(self.values[i] * self.value(int(c), int(copy)) for c, i in terms) % FR_MODULUS
-            if self.result(571 + int(copy) * self.ROWS + int(row)) != want:
+            if self.result(t.prefix.rows + int(copy) * t.body.rows + int(row)) != want:
                 return False
-        last = self.template.n_rows - 1
-        return self.result(last) == integer(self.host.inputs_mont[-1])
+        last = self.result(t.n_rows - 1)
+        return last == (integer(self.host.inputs_mont[-1]) if self.matrix == 0 else 0)
 
 
 class PreparedScan(Prepared):
@@ -222,8 +222,9 @@ def cases() -> list[Case]:
     rows = 1 << 25
     nonzeros = float(ROW_LENGTHS @ ROW_SHARES)
     csr_bytes = rows * (8 + 6 * nonzeros + FR_BYTES)  # matrix and result; the witness comes on top
-    template_rows = PreparedTemplate.ROWS * PreparedTemplate.COPIES
-    template_bytes = template_rows * (FR_BYTES + 1 / 8 + FIELD_SHARE * FR_BYTES) + PreparedTemplate.ROWS * (4 + 6 * nonzeros)
+    # the whole system's rows written, its witness read once; the template itself once
+    porep_rows, porep_template_bytes = 130_278_869, (60 << 20, 130 << 20)
+    porep_bytes = porep_rows * (FR_BYTES + 1 / 8 + FIELD_SHARE * FR_BYTES)
     scan_bytes = (1 << 27) * (FR_BYTES + FIELD_SHARE * 2 * FR_BYTES + 1 / 4)
 
     def case(name: str, prepare: Any, moved_bytes: float) -> Case:
@@ -232,6 +233,7 @@ def cases() -> list[Case]:
     return [
         case("matvec_csr_bits_2^25", lambda d, rng: PreparedCsr(d, rows, rng, True), csr_bytes + rows * (0.3 + FIELD_SHARE * 32)),
         case("matvec_csr_fields_2^25", lambda d, rng: PreparedCsr(d, rows, rng, False), csr_bytes + rows * FR_BYTES),
-        case("matvec_template_porep_a", PreparedTemplate, template_bytes),
+        case("matvec_template_porep_a", lambda d, rng: PreparedTemplate(d, 0, rng), porep_bytes + porep_template_bytes[1]),
+        case("matvec_template_porep_b", lambda d, rng: PreparedTemplate(d, 1, rng), porep_bytes + porep_template_bytes[0]),
         case("scan_2^27", lambda d, rng: PreparedScan(d, 1 << 27, rng), scan_bytes),
     ]

@@ -39,10 +39,10 @@ CUZK_DEVICE void add_field(Fr& acc, const uint4* table, u32 id, const Fr& value)
 
 CUZK_DEVICE void add_term(Fr& acc, const uint4* table, u32 id, const BitValues& w, u32 wire) {
     const u32 word = wire >> 6;
-    const u64 below = (1ull << (wire & 63)) - 1, bit = below + 1, mask = w.mask[word];
+    const u64 below = (1ull << (wire & 63)) - 1, bit = below + 1, mask = w.mask[word], ones = w.ones[word];
     if (mask & bit)
         add_field(acc, table, id, load_fr(w.fields, w.rank[word] + __popcll(mask & below)));
-    else if (w.ones[word] & bit)
+    else if (ones & bit)
         add_bit(acc, table, id);
 }
 

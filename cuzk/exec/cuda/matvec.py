@@ -15,12 +15,31 @@ from .arena import Layout
 
 FR_BYTES = 32
 ROW_THREADS = 128
-LONG_ROW = 256
-"""Rows with more nonzeros get a block each; below that, one thread takes less time than the rows around it."""
-TEMPLATE_PART = np.dtype([(n, "<u8") for n in ("row_ptr", "col", "coef_id", "mask", "rank", "rows", "words", "fields")])
+SHORT_ROW = 24
+"""Rows up to this many nonzeros get a thread each; a longer one would hold up the 31 rows beside it."""
+WARP_ROW = 4096
+"""Rows up to this many nonzeros get a warp each, longer ones a block."""
+WARPS = ROW_THREADS // 32
+TEMPLATE_PART = np.dtype(
+    [(n, "<u8") for n in ("row_ptr", "col", "coef_id", "mask", "rank", "listed")]
+    + [(n, "<u8") for n in ("rows", "by_warp", "by_block", "words", "fields")]
+)
 TEMPLATE_SHAPE = np.dtype(
     [("prefix", TEMPLATE_PART), ("body", TEMPLATE_PART), ("shared_inputs", "<u8"), ("shared", "<u8"), ("body_aux", "<u8")]
 )
+
+
+def list_long_rows(row_ptr: np.ndarray) -> tuple[np.ndarray, int, int]:
+    """(listed uint32, by warp, by block): the rows above SHORT_ROW nonzeros, those for a warp first."""
+    lengths = np.diff(row_ptr.astype(np.int64, copy=False))
+    by_warp = np.flatnonzero((lengths > SHORT_ROW) & (lengths <= WARP_ROW))
+    by_block = np.flatnonzero(lengths > WARP_ROW)
+    return np.concatenate((by_warp, by_block)).astype(np.uint32), len(by_warp), len(by_block)
+
+
+def row_blocks(rows: int, by_warp: int, by_block: int) -> int:
+    """Blocks of a launch: a thread a row, then a warp and a block each for the listed ones (kernels/r1cs/matvec.cu)."""
+    return -(-rows // ROW_THREADS) + -(-by_warp // WARPS) + by_block
 
 
 def bit_ranks(mask_words: np.ndarray) -> np.ndarray:
@@ -55,9 +74,8 @@ class CsrMatrix:
         if coef_id.dtype not in (np.uint16, np.uint32):
             raise TypeError(f"coefficient ids are uint16 or uint32, not {coef_id.dtype}")
         self._ids = "u16" if coef_id.dtype == np.uint16 else "u32"
-        long_rows = np.flatnonzero(np.diff(row_ptr) > LONG_ROW).astype(np.uint32)
-        self._long = len(long_rows)
-        parts = (("row_ptr", row_ptr), ("col", col), ("coef_id", coef_id), ("table", table_mont), ("long", long_rows))
+        listed, self._by_warp, self._by_block = list_long_rows(row_ptr)
+        parts = (("row_ptr", row_ptr), ("col", col), ("coef_id", coef_id), ("table", table_mont), ("listed", listed))
         arrays = [(name, np.ascontiguousarray(a)) for name, a in parts]
         self.device_bytes = sum(a.nbytes for _, a in arrays)
         self._memory = {name: device.upload(a, f"{name} of a matrix") for name, a in arrays}
@@ -68,19 +86,19 @@ class CsrMatrix:
         witness: an address of field values (the result has their form, std or Montgomery), or bits (the result is Montgomery).
         """
         at = {name: block.address for name, block in self._memory.items()}
-        row_blocks = -(-self.rows // ROW_THREADS)
-        if row_blocks == 0:
+        if self.rows == 0:
             return
         values: tuple[int, ...]
         if isinstance(witness, BitWitness):
             kernel, values = "matvec_bits_", (witness.ones, witness.mask, witness.rank, witness.fields)
         else:
             kernel, values = "matvec_fields_", (witness,)
-        # a thread a row, then a block for each long row, in one launch
+        # a thread a row; the listed rows' warps and blocks in the same launch, so that they run beside the short ones
         self.device.launch(
-            self.device.kernel("r1cs/matvec", kernel + self._ids), row_blocks + self._long, ROW_THREADS,
-            (at["row_ptr"], at["col"], at["coef_id"], at["table"], *values, np.uint32(self.rows), np.uint32(row_blocks),
-             at["long"], np.uint32(LONG_ROW), out), stream,
+            self.device.kernel("r1cs/matvec", kernel + self._ids), row_blocks(self.rows, self._by_warp, self._by_block),
+            ROW_THREADS,
+            (at["row_ptr"], at["col"], at["coef_id"], at["table"], *values, np.uint32(self.rows), np.uint32(SHORT_ROW),
+             at["listed"], np.uint32(self._by_warp), np.uint32(self._by_block), out), stream,
         )  # fmt: skip
 
     def free(self) -> None:
@@ -89,7 +107,7 @@ class CsrMatrix:
 
 
 def csr_bytes(rows: int, nonzeros: int, coefficients: int, id_bytes: int = 2, long_rows: int = 0) -> int:
-    """Device bytes of a CsrMatrix."""
+    """Device bytes of a CsrMatrix; long_rows: how many have more than SHORT_ROW nonzeros."""
     return 8 * (rows + 1) + (4 + id_bytes) * nonzeros + FR_BYTES * coefficients + 4 * long_rows
 
 
@@ -107,9 +125,10 @@ class TemplateMatrices:
         for name in ("prefix", "body"):
             mask = _mask_words(getattr(template, name).field_aux)
             masks[name] = self._upload(mask, "a template's mask"), self._upload(bit_ranks(mask), "a template's ranks"), mask
-        self._shapes = {}
+        self._shapes: dict[int, int] = {}
+        self._blocks_of: dict[int, list[int]] = {}
         for matrix in matrices:
-            shape = np.zeros(1, TEMPLATE_SHAPE)
+            shape, blocks = np.zeros(1, TEMPLATE_SHAPE), []
             for name in ("prefix", "body"):
                 part = getattr(template, name)
                 m, (mask_at, rank_at, mask) = part.matrices[matrix], masks[name]
@@ -117,11 +136,16 @@ class TemplateMatrices:
                 entry["row_ptr"] = self._upload(m.row_ptr.astype(np.uint32, copy=False), "rows of a template")
                 entry["col"] = self._upload(m.col.astype(np.int32, copy=False), "columns of a template")
                 entry["coef_id"] = self._upload(m.coef_id.astype(np.uint16, copy=False), "coefficient ids of a template")
+                listed, by_warp, by_block = list_long_rows(m.row_ptr)
+                entry["listed"] = self._upload(listed, "long rows of a template")
+                entry["by_warp"], entry["by_block"] = by_warp, by_block
+                blocks.append(row_blocks(part.rows, by_warp, by_block))
                 entry["mask"], entry["rank"] = mask_at, rank_at
                 entry["rows"], entry["words"], entry["fields"] = part.rows, len(mask), int(part.field_aux.sum())
             shape["shared_inputs"], shape["shared"] = template.prefix.inputs, template.shared
             shape["body_aux"] = template.body_aux_column
             self._shapes[matrix] = self._upload(shape.view(np.uint8), "shape of a template")
+            self._blocks_of[matrix] = blocks
 
     @property
     def device_bytes(self) -> int:
@@ -140,12 +164,13 @@ class TemplateMatrices:
         t, at = self.template, witness.addresses
         kernel = self.device.kernel("r1cs/matvec", "matvec_template")
         # a thread a row; copies side by side, so that the template's rows stay in cache from one copy to the next
-        for part, rows, copies in ((0, t.prefix.rows, 1), (1, t.body.rows, t.copies)):
-            if rows and copies:
+        for part, copies in ((0, 1), (1, t.copies)):
+            blocks = self._blocks_of[matrix][part]
+            if blocks and copies:
                 self.device.launch(
-                    kernel, (-(-rows // ROW_THREADS), copies), ROW_THREADS,
-                    (self._shapes[matrix], np.uint32(part), self._table, at["inputs"], at["prefix_bits"], at["prefix_fields"],
-                     at["body_bits"], at["body_fields"], out), stream,
+                    kernel, (blocks, copies), ROW_THREADS,
+                    (self._shapes[matrix], np.uint32(part), np.uint32(SHORT_ROW), self._table,
+                     *(at[name] for name in TemplateWitness.NAMES), out), stream,
                 )  # fmt: skip
         own_rows = out + FR_BYTES * t.n_constraints
         if matrix == 0:

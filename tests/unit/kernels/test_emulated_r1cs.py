@@ -81,7 +81,7 @@ def test_scan_beyond_its_plan(device):
 
 def random_matrix(rows: int, columns: int, id_type: type, seed: int):
     rng = np.random.default_rng(seed)
-    lengths = rng.choice([0, 1, 2, 3, 40, 300, 1000], rows, p=[0.1, 0.3, 0.3, 0.2, 0.06, 0.02, 0.02])
+    lengths = rng.choice([0, 1, 2, 3, 40, 300, 5000], rows, p=[0.1, 0.3, 0.3, 0.2, 0.07, 0.02, 0.01])
     row_ptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.uint64)
     nonzeros = int(row_ptr[-1])
     table = [1, R - 1] + [random.Random(i).randrange(R) for i in range(20)]
