@@ -21,9 +21,13 @@ def constraint_count(text: str) -> int:
     """An argparse type: a number, or 2^k."""
     base, _, exponent = text.partition("^")
     try:
-        return int(base) ** int(exponent) if exponent else int(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor 2^k") from error
+        if not exponent:
+            return int(text)
+        if 0 <= int(exponent) <= 64 and 0 <= int(base) <= 1 << 32:
+            return int(base) ** int(exponent)
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor 2^k")
 
 
 def add_parser(subparsers: Any) -> None:

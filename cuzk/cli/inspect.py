@@ -25,8 +25,14 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from cuzk.circuits.template_file import describe, is_template
+    from cuzk.errors import InputError
     from cuzk.groth16.inspect import as_text, inspect
 
+    if is_template(args.file):
+        return _template(args, describe(args.file))
+    if args.sample is not None and args.sample < 1:
+        raise InputError("--sample must be at least 1")
     found = inspect(args.file)
     if args.deep:
         from cuzk.groth16.deep import deep_check
@@ -42,4 +48,17 @@ def run(args: argparse.Namespace) -> int:
         print_json(found)
     else:
         print(as_text(found))
+    return 0
+
+
+def _template(args: argparse.Namespace, found: dict[str, Any]) -> int:
+    """A template is checked whole when it is opened: --deep adds nothing."""
+    from cuzk.errors import InputError
+
+    if args.scenario or args.sample is not None:
+        raise InputError(f"{args.file}: --scenario and --sample are not for templates")
+    if args.json:
+        print_json(found)
+    else:
+        print("\n".join(f"{name}: {value:,}" if isinstance(value, int) else f"{name}: {value}" for name, value in found.items()))
     return 0

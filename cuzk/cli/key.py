@@ -45,6 +45,7 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     from cuzk.errors import InputError
     from cuzk.groth16 import convert
+    from cuzk.groth16.formats.files import require_writable
     from cuzk.groth16.load import load_key
 
     start = time.perf_counter()
@@ -54,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"{args.output}: an optimised key is a .ckey")
     if args.quotients and suffix != ".ckey":
         raise InputError(f"--quotients is for .ckey, not for {suffix or 'a name without suffix'}")
+    require_writable(args.output)
     if suffix in (".json", ".vk"):
         from cuzk.groth16.load import read_any_vk
 

@@ -47,6 +47,8 @@ def run(args: argparse.Namespace) -> int:
     start = time.perf_counter()
     if args.threads is not None and args.threads < 1:
         raise InputError("--threads must be at least 1")
+    if os.path.exists(args.output) and not os.path.isdir(args.output):
+        raise InputError(f"{args.output}: is not a directory")
     witness = WtnsFile(args.witness)
     key = load_key(args.key, args.r1cs)
     witness.check_fits(key.n_wires, args.key)

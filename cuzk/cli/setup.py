@@ -36,6 +36,7 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     from cuzk.errors import InputError
     from cuzk.groth16.convert import write_verifying_key_of
+    from cuzk.groth16.formats.files import require_writable
     from cuzk.groth16.key import QUOTIENTS
     from cuzk.groth16.load import read_r1cs_system
     from cuzk.groth16.setup.development import key_suffix, setup_development
@@ -45,6 +46,7 @@ def run(args: argparse.Namespace) -> int:
     if args.quotients and suffix != ".ckey":
         raise InputError(f"--quotients is for .ckey; a {suffix} serves one quotient by its format")
     quotients = args.quotients or QUOTIENTS
+    require_writable(args.output, args.vkey)
     system = read_r1cs_system(args.r1cs)
     progress = terminal_progress()
     if args.ptau:

@@ -69,6 +69,20 @@ def atomic_write(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
         raise
 
 
+def require_writable(*paths: Path | None) -> None:
+    """Check before long work that files can be written there. Raises InputError."""
+    for path in paths:
+        if path is None:
+            continue
+        folder = os.path.dirname(os.path.abspath(fspath(path)))
+        if os.path.isdir(path):
+            raise InputError(f"{fspath(path)}: is a directory")
+        if not os.path.isdir(folder):
+            raise InputError(f"{fspath(path)}: there is no directory {folder}")
+        if not os.access(folder, os.W_OK):
+            raise InputError(f"{fspath(path)}: {folder} is not writable")
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file atomically."""
     with atomic_write(path) as file:

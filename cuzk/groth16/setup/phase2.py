@@ -105,6 +105,12 @@ def setup_phase2(
         b_g2=hashed.passing(wires, columns("B in G2", "b", tau_g2)),
     )
     write_zkey(out, lists, system, lambda: hashed.digest() + bytes(4))
-    fixed = [points.from_mont(p) for p in (header.alpha_g1, header.beta_g2, g2, g2)]
-    g1_fixed = [points.from_mont(p) for p in (header.beta_g1, g1)]
-    return VerifyingKey(*fixed, tuple(points.from_mont(p) for p in ic), *g1_fixed)
+    return VerifyingKey(
+        alpha_g1=points.from_mont(header.alpha_g1),
+        beta_g1=points.from_mont(header.beta_g1),
+        beta_g2=points.from_mont(header.beta_g2),
+        gamma_g2=points.G2_GENERATOR,
+        delta_g1=points.G1_GENERATOR,
+        delta_g2=points.G2_GENERATOR,
+        ic=tuple(points.from_mont(p) for p in ic),
+    )

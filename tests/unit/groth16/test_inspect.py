@@ -182,6 +182,13 @@ def test_refusals_have_their_exit_codes_and_leave_nothing(circuits, tmp_path, ca
     assert code == 6 and found["valid"] is False and "does not verify" in err
     code, _, err = cuzk(capsys, "setup", mul.path("r1cs"), "-o", tmp_path / "key.bin")
     assert code == 2 and ".zkey" in err
+    for place in (tmp_path / "absent" / "key.zkey", tmp_path):
+        code, _, err = cuzk(capsys, "setup", mul.path("r1cs"), "-o", place)
+        assert code == 2 and str(place) in err
+        code, _, err = cuzk(capsys, "setup", mul.path("r1cs"), "-o", tmp_path / "k.zkey", "--vkey", place)
+        assert code == 2 and str(place) in err and not (tmp_path / "k.zkey").exists()
+    code, _, err = cuzk(capsys, "prove", mul.path("zkey"), mul.path("wtns"), "-o", public)
+    assert code == 2 and "not a directory" in err
     code, _, err = cuzk(capsys, "key", "convert", mul.path("zkey"), "-o", tmp_path / "key.params")
     assert code == 2 and "root of unity" in err
 
