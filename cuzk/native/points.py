@@ -45,8 +45,9 @@ def _msm(g: Group, points: U64Array, scalars_std: U64Array, threads: int | None)
 def msm_g1(points: U64Array, scalars_std: U64Array, threads: int | None = None) -> U64Array:
     """(1, 12): sum of scalars[i] * points[i]. Scalars are any 256-bit integers; n may be 0; any points of the curve.
 
-    Memory beside the arguments: at most 2 * threads + 30 bucket sets of 2^(c-1) points (c <= 16 grows with n: 0.2 MiB a set at
-    2^12 points, 2 MiB at 2^18), 5 MiB a thread, and 2 to 4 MiB a thread for the points in work.
+    Memory beside the arguments: max(c-bit windows, about 1.25 threads) bucket sets of 2^(c-1) points, c <= 16 and growing with
+    n (0.2 MiB a set at 2^13 points, 2 MiB at 2^20), 16 MiB for the points in work (and as much again for every 16 threads or
+    so), and 2 MiB a thread.
     """
     return _msm(G1, points, scalars_std, threads)
 

@@ -6,16 +6,15 @@
 // * Points go through in chunks, converted once to the loops' form, without the infinite ones and those with scalar zero.
 // * Within a block of a chunk the entries of a window are sorted by bucket and added pairwise, level by level, by BatchAdder;
 //   equal and opposite points that meet in a bucket are ordinary there, and a bucket that gets everything stays a balanced tree.
-// * A stream is a (window, part) with its own buckets; a thread takes any idle stream that has blocks left. There are about
-//   two streams a thread, so two cores and a hundred are both busy.
-// * sum_d d B[d] = 2 sum_i i (B[2i] + B[2i+1]) + sum_i B[2i+1], again pairwise additions; the odd sums of all windows and
-//   levels are folded by one Horner loop over single bits.
+// * A stream is a (window, part) with its own buckets; a thread takes the idle stream that is furthest behind, a block at a
+//   time. There are a few more streams than threads, so two cores and a hundred are both busy.
+// * sum_d d B[d] = 2 sum_i i (B[2i] + B[2i+1]) + sum_i B[2i+1], again pairwise additions, in as many segments of a window as
+//   keep the threads busy; what they leave is folded by one Horner loop over single bits.
 //
-// Memory of a call: streams x 2^(c-1) points of buckets, threads x (BLOCK / 2 points + 12 BLOCK bytes + about 1 MiB), and one
-// chunk of points; see msm_memory_bytes.
+// Memory of a call: streams x 2^(c-1) points of buckets, parts x 2^17 points in work, and a thread's BLOCK / 2 points,
+// 12 BLOCK bytes and scratch of BatchAdder. A point is 128 bytes with IFMA and 96 without (G2: 256, 192).
 #pragma once
 
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -27,29 +26,33 @@
 namespace cuzk {
 
 struct MsmPlan {
-    static constexpr std::size_t BLOCK = 1 << 15;  // entries sorted at a time
+    static constexpr std::size_t BLOCK = 1 << 14, BLOCKS_PER_PART = 8;
     Digits digits;
-    std::size_t threads = 1, parts = 1, block = BLOCK, chunk_blocks = 1;
+    std::size_t threads = 1, parts = 1, segments = 1, block = BLOCK;
+
+    std::size_t windows() const { return static_cast<std::size_t>(digits.windows); }
+    std::size_t streams() const { return windows() * parts; }
+    std::size_t workers() const { return std::min(threads, streams()); }
 
     // n: finite points with a non-zero scalar; bits: length of the longest scalar.
     static MsmPlan make(std::size_t n, int bits, std::size_t threads) {
-        MsmPlan p;
-        p.threads = std::max<std::size_t>(threads, 1);
-        double best = 0;
+        MsmPlan best;
+        double best_cost = 0;
         for (int c = 2; c <= 16; c++) {
-            int w = Digits::windows_for(bits, c);
-            // Additions: one a digit, two a bucket (short batches make the latter dearer), plus the sort.
-            double cost = w * (1.1 * static_cast<double>(n) + 2.6 * static_cast<double>(1 << (c - 1)) + 64);
-            if (best == 0 || cost < best) {
-                best = cost;
-                p.digits = Digits(bits, c);
+            MsmPlan p;
+            p.digits = Digits(bits, c);
+            p.threads = std::max<std::size_t>(threads, 1);
+            const std::size_t w = p.windows();
+            if (p.threads > w) {
+                p.parts = std::min((5 * p.threads / 4 + w - 1) / w, n / 2048 + 1);
+                while (p.segments * w < p.threads && p.segments < p.digits.half() / 64) p.segments *= 2;
             }
+            p.block = std::min(BLOCK, std::max<std::size_t>(n / p.parts + 1, 64));
+            // Additions: one a digit; two a bucket, dearer in short batches; one a bucket of a further part. And the sort.
+            double cost = static_cast<double>(w) * (1.1 * static_cast<double>(n) + (1.6 + static_cast<double>(p.parts)) * static_cast<double>(p.digits.half()) + 64);
+            if (best_cost == 0 || cost < best_cost) best_cost = cost, best = p;
         }
-        std::size_t w = static_cast<std::size_t>(p.digits.windows);
-        if (p.threads > 1 && w < 2 * p.threads) p.parts = std::min<std::size_t>((2 * p.threads + w - 1) / w, n / 2048 + 1);
-        p.block = std::min(BLOCK, std::max<std::size_t>(n / p.parts + 1, 64));
-        p.chunk_blocks = std::max<std::size_t>(p.parts * 2, 4);
-        return p;
+        return best;
     }
 };
 
@@ -136,26 +139,26 @@ class BucketFiller {
     BatchAdder<F> adder_;
 };
 
-// Folds buckets of several windows: afterwards bits[l] = sum of the odd elements of level l, all = sum of the buckets, so that
-// sum_d d B[d - 1] = all + sum_l 2^l bits[l].
+// Folds arrays of 2^levels buckets each: afterwards [0] = sum of all, [2^l] = sum of those whose index has bit l, so that
+// sum_i i B[i] = sum_l 2^l [2^l].
 template <class F>
-inline void reduce_windows(BatchAdder<F>& adder, Point<F>* const* bucket, std::size_t windows, int c) {
-    for (int l = 0; l < c - 1; l++) {
-        std::size_t pairs = std::size_t{1} << (c - 2 - l);
-        for (std::size_t w = 0; w < windows; w++)
+inline void fold_buckets(BatchAdder<F>& adder, const std::vector<Point<F>*>& bucket, int levels) {
+    for (int l = 0; l < levels; l++) {
+        std::size_t pairs = std::size_t{1} << (levels - 1 - l);
+        for (Point<F>* x : bucket)
             for (std::size_t i = 0; i < pairs; i++) {
-                Point<F>*even = bucket[w] + (2 * i << l), *odd = bucket[w] + ((2 * i + 1) << l);
+                Point<F>*even = x + (2 * i << l), *odd = x + ((2 * i + 1) << l);
                 adder.add(even, even, odd);
             }
         adder.flush();
     }
     // Level l left its odd elements at (2i + 1) 2^l. Sum each level's to its first.
-    for (int s = 0; s < c - 2; s++) {
-        for (std::size_t w = 0; w < windows; w++)
-            for (int l = 0; l + s < c - 2; l++) {
-                std::size_t count = std::size_t{1} << (c - 2 - l - s);
+    for (int s = 0; s + 1 < levels; s++) {
+        for (Point<F>* x : bucket)
+            for (int l = 0; l + s + 1 < levels; l++) {
+                std::size_t count = std::size_t{1} << (levels - 1 - l - s);
                 for (std::size_t i = 0; i < count; i += 2) {
-                    Point<F>*a = bucket[w] + ((2 * (i << s) + 1) << l), *b = bucket[w] + ((2 * ((i + 1) << s) + 1) << l);
+                    Point<F>*a = x + ((2 * (i << s) + 1) << l), *b = x + ((2 * ((i + 1) << s) + 1) << l);
                     adder.add(a, a, b);
                 }
             }
@@ -165,127 +168,171 @@ inline void reduce_windows(BatchAdder<F>& adder, Point<F>* const* bucket, std::s
 
 }  // namespace detail
 
+// One multi-scalar multiplication; its steps in the order of `run`.
 template <class F>
-Affine<F> msm(const char* points, const char* scalars, std::size_t n, std::size_t threads) {
-    constexpr std::size_t SIZE = sizeof(Affine<F>), RANGE = 1024;
-    static const char zeros[SIZE] = {};
-    auto counts = [&](std::size_t i) {
-        return std::memcmp(scalars + 32 * i, zeros, 32) != 0 && std::memcmp(points + SIZE * i, zeros, SIZE) != 0;
-    };
+class Msm {
+    static constexpr std::size_t SIZE = sizeof(Affine<F>), RANGE = 1024;
+
+  public:
+    Msm(const char* points, const char* scalars, std::size_t n, std::size_t threads)
+        : points_(points), scalars_(scalars), n_(n), threads_(threads), range_terms_((n + RANGE - 1) / RANGE) {}
+
+    Affine<F> run() {
+        survey();
+        if (terms_ == 0) return Affine<F>::infinity();
+        plan_ = MsmPlan::make(terms_, bit_length(any_, 4), threads_);
+        buckets_ = plan_.digits.half();
+        bucket_.resize(plan_.streams());
+        for (auto& b : bucket_) b.reset(new Point<F>[buckets_]);
+        touched_.assign(plan_.streams() * buckets_, 0);
+        filler_.resize(plan_.workers());
+        const std::size_t capacity = std::max(RANGE, std::min(plan_.parts * plan_.BLOCKS_PER_PART * plan_.block, terms_));
+        chunk_.reset(new Point<F>[capacity]);
+        shifted_.reset(new ShiftedScalar[capacity]);
+        for (std::size_t range = 0; range < range_terms_.size();) {
+            std::size_t filled = convert(range, capacity);
+            fill_buckets(filled);
+        }
+        filler_.clear();
+        fold();
+        return to_affine(combine());
+    }
+
+  private:
+    bool counts(std::size_t i) const {
+        static const char zeros[SIZE] = {};
+        return std::memcmp(scalars_ + 32 * i, zeros, 32) != 0 && std::memcmp(points_ + SIZE * i, zeros, SIZE) != 0;
+    }
 
     // The longest scalar, and how many terms of each range count.
-    const std::size_t ranges = (n + RANGE - 1) / RANGE;
-    std::vector<u32> range_terms(ranges);
-    std::mutex mutex;
-    u64 any[4] = {};
-    std::size_t terms = 0;
-    parallel_ranges(threads, ranges, 64, [&](std::size_t begin, std::size_t end) {
-        u64 o[4] = {};
-        std::size_t sum = 0;
-        for (std::size_t r = begin; r < end; r++) {
-            u32 t = 0;
-            for (std::size_t i = r * RANGE; i < std::min(n, (r + 1) * RANGE); i++) {
-                if (!counts(i)) continue;
-                u64 s[4];
-                std::memcpy(s, scalars + 32 * i, 32);
-                for (int k = 0; k < 4; k++) o[k] |= s[k];
-                t++;
+    void survey() {
+        parallel_ranges(threads_, range_terms_.size(), 64, [&](std::size_t begin, std::size_t end) {
+            u64 o[4] = {};
+            std::size_t sum = 0;
+            for (std::size_t r = begin; r < end; r++) {
+                u32 t = 0;
+                for (std::size_t i = r * RANGE; i < std::min(n_, (r + 1) * RANGE); i++) {
+                    if (!counts(i)) continue;
+                    u64 s[4];
+                    std::memcpy(s, scalars_ + 32 * i, 32);
+                    for (int k = 0; k < 4; k++) o[k] |= s[k];
+                    t++;
+                }
+                range_terms_[r] = t;
+                sum += t;
             }
-            range_terms[r] = t;
-            sum += t;
-        }
-        std::lock_guard<std::mutex> lock(mutex);
-        for (int k = 0; k < 4; k++) any[k] |= o[k];
-        terms += sum;
-    });
-    if (terms == 0) return Affine<F>::infinity();
+            std::lock_guard<std::mutex> lock(mutex_);
+            for (int k = 0; k < 4; k++) any_[k] |= o[k];
+            terms_ += sum;
+        });
+    }
 
-    const MsmPlan plan = MsmPlan::make(terms, bit_length(any, 4), threads);
-    const std::size_t windows = static_cast<std::size_t>(plan.digits.windows), streams = windows * plan.parts;
-    const std::size_t buckets = plan.digits.half(), workers = std::min(plan.threads, streams);
-    std::vector<std::unique_ptr<Point<F>[]>> bucket(streams);
-    for (auto& b : bucket) b.reset(new Point<F>[buckets]);
-    std::vector<unsigned char> touched(streams * buckets, 0);
-    std::vector<std::unique_ptr<detail::BucketFiller<F>>> filler(workers);
-    const std::size_t capacity = std::max(RANGE, std::min(plan.chunk_blocks * plan.block, terms));
-    std::unique_ptr<Point<F>[]> chunk(new Point<F>[capacity]);
-    std::vector<ShiftedScalar> shifted(capacity);
-    std::vector<std::size_t> range_at;
-
-    for (std::size_t first = 0; first < ranges;) {
-        // As many ranges as fit into a chunk, converted in parallel: every range knows where its terms go.
+    // Converts as many ranges as fit into a chunk, in parallel: every range knows where its terms go. Returns the terms.
+    std::size_t convert(std::size_t& range, std::size_t capacity) {
+        const std::size_t first = range;
         std::size_t filled = 0;
-        range_at.clear();
-        for (std::size_t r = first; r < ranges && filled + range_terms[r] <= capacity; r++) {
-            range_at.push_back(filled);
-            filled += range_terms[r];
+        std::vector<std::size_t> at;
+        for (; range < range_terms_.size() && filled + range_terms_[range] <= capacity; range++) {
+            at.push_back(filled);
+            filled += range_terms_[range];
         }
-        parallel_for(threads, range_at.size(), [&](std::size_t, std::size_t k) {
+        parallel_for(threads_, at.size(), [&](std::size_t, std::size_t k) {
             const char* source[RANGE];
             std::size_t m = 0;
-            for (std::size_t i = (first + k) * RANGE; i < std::min(n, (first + k + 1) * RANGE); i++) {
+            for (std::size_t i = (first + k) * RANGE; i < std::min(n_, (first + k + 1) * RANGE); i++) {
                 if (!counts(i)) continue;
-                shifted[range_at[k] + m].set(scalars + 32 * i, plan.digits);
-                source[m++] = points + SIZE * i;
+                shifted_[at[k] + m].set(scalars_ + 32 * i, plan_.digits);
+                source[m++] = points_ + SIZE * i;
             }
-            points_in(&chunk[range_at[k]], m, [&](std::size_t i) { return source[i]; });
+            points_in(&chunk_[at[k]], m, [&](std::size_t i) { return source[i]; });
         });
-        first += range_at.size();
+        return filled;
+    }
 
-        // Blocks are dealt to the parts in turn; a stream works through its own in order.
-        const std::size_t blocks = (filled + plan.block - 1) / plan.block;
+    // Blocks are dealt to the parts in turn; a stream works through its own in order.
+    void fill_buckets(std::size_t filled) {
+        const std::size_t windows = plan_.windows(), streams = plan_.streams(), blocks = (filled + plan_.block - 1) / plan_.block;
         std::vector<std::size_t> next(streams);
         std::vector<char> busy(streams, 0);
         for (std::size_t s = 0; s < streams; s++) next[s] = s / windows;
-        parallel_for(workers, workers, [&](std::size_t worker, std::size_t) {
-            if (!filler[worker]) filler[worker].reset(new detail::BucketFiller<F>(plan));
+        parallel_for(plan_.workers(), plan_.workers(), [&](std::size_t worker, std::size_t) {
+            if (!filler_[worker]) filler_[worker].reset(new detail::BucketFiller<F>(plan_));
             for (;;) {
                 std::size_t mine = streams;
                 {
-                    std::lock_guard<std::mutex> lock(mutex);
+                    std::lock_guard<std::mutex> lock(mutex_);
                     for (std::size_t s = 0; s < streams; s++)
                         if (!busy[s] && next[s] < blocks && (mine == streams || next[s] < next[mine])) mine = s;
                     if (mine == streams) return;
                     busy[mine] = 1;
                 }
-                std::size_t begin = next[mine] * plan.block, end = std::min(filled, begin + plan.block);
-                filler[worker]->run(&chunk[begin], &shifted[begin], end - begin, static_cast<int>(mine % windows),
-                                    bucket[mine].get(), &touched[mine * buckets]);
-                std::lock_guard<std::mutex> lock(mutex);
-                next[mine] += plan.parts;
+                std::size_t begin = next[mine] * plan_.block, end = std::min(filled, begin + plan_.block);
+                filler_[worker]->run(&chunk_[begin], &shifted_[begin], end - begin, static_cast<int>(mine % windows),
+                                     bucket_[mine].get(), &touched_[mine * buckets_]);
+                std::lock_guard<std::mutex> lock(mutex_);
+                next[mine] += plan_.parts;
                 busy[mine] = 0;
             }
         });
     }
-    filler.clear();
 
-    // Parts into part 0, then each group of windows folded by one thread.
-    const std::size_t groups = std::min(workers, windows);
-    parallel_for(groups, groups, [&](std::size_t, std::size_t g) {
-        std::unique_ptr<BatchAdder<F>> adder(new BatchAdder<F>);
-        std::vector<Point<F>*> set;
-        for (std::size_t w = g; w < windows; w += groups) {
-            Point<F>* to = bucket[w].get();
-            for (std::size_t b = 0; b < buckets; b++)
-                if (!touched[w * buckets + b]) to[b] = Point<F>{};
-            for (std::size_t stream = w + windows; stream < streams; stream += windows) {
-                for (std::size_t b = 0; b < buckets; b++)
-                    if (touched[stream * buckets + b]) adder->add(&to[b], &to[b], &bucket[stream][b]);
-                adder->flush();
+    // Segments of the windows: the parts into part 0, then folded. A task takes several segments, for longer batches.
+    void fold() {
+        const std::size_t windows = plan_.windows(), segments = windows * plan_.segments, segment = buckets_ / plan_.segments;
+        const std::size_t tasks = std::min(plan_.workers(), segments);
+        parallel_for(tasks, tasks, [&](std::size_t, std::size_t task) {
+            BatchAdder<F> adder;
+            std::vector<Point<F>*> set;
+            for (std::size_t s = task; s < segments; s += tasks) {
+                const std::size_t window = s / plan_.segments, first = s % plan_.segments * segment;
+                Point<F>* to = &bucket_[window][first];
+                for (std::size_t b = 0; b < segment; b++)
+                    if (!touched_[window * buckets_ + first + b]) to[b] = Point<F>{};
+                for (std::size_t stream = window + windows; stream < plan_.streams(); stream += windows) {
+                    for (std::size_t b = 0; b < segment; b++)
+                        if (touched_[stream * buckets_ + first + b]) adder.add(&to[b], &to[b], &bucket_[stream][first + b]);
+                    adder.flush();
+                }
+                set.push_back(to);
             }
-            set.push_back(to);
-        }
-        detail::reduce_windows(*adder, set.data(), set.size(), plan.digits.c);
-    });
+            detail::fold_buckets(adder, set, __builtin_ctzll(segment));
+        });
+    }
 
-    Xyzz<F> total = Xyzz<F>::infinity();
-    for (std::size_t w = windows; w-- > 0;)
-        for (int l = plan.digits.c - 1; l >= 0; l--) {
-            total.dbl();
-            if (l + 1 < plan.digits.c) total.add(bucket[w][std::size_t{1} << l].affine());
-            if (l == 0) total.add(bucket[w][0].affine());
-        }
-    return to_affine(total);
+    // Bit l of a bucket's index is bit l within its segment, or bit l - levels of the segment's number. Bucket i holds digit i + 1.
+    Xyzz<F> combine() const {
+        const std::size_t segment = buckets_ / plan_.segments;
+        const int levels = __builtin_ctzll(segment);
+        Xyzz<F> total = Xyzz<F>::infinity();
+        for (std::size_t w = plan_.windows(); w-- > 0;)
+            for (int l = plan_.digits.c - 1; l >= 0; l--) {
+                total.dbl();
+                for (std::size_t s = 0; s < plan_.segments; s++) {
+                    const Point<F>* x = &bucket_[w][s * segment];
+                    if (l < levels) total.add(x[std::size_t{1} << l].affine());
+                    if (l >= levels && (s >> (l - levels) & 1)) total.add(x[0].affine());
+                    if (l == 0) total.add(x[0].affine());
+                }
+            }
+        return total;
+    }
+
+    const char *points_, *scalars_;
+    std::size_t n_, threads_, terms_ = 0, buckets_ = 0;
+    MsmPlan plan_;
+    u64 any_[4] = {};
+    std::vector<u32> range_terms_;
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<Point<F>[]>> bucket_;  // a stream each
+    std::vector<unsigned char> touched_;               // streams x buckets: the bucket holds something
+    std::vector<std::unique_ptr<detail::BucketFiller<F>>> filler_;
+    std::unique_ptr<Point<F>[]> chunk_;
+    std::unique_ptr<ShiftedScalar[]> shifted_;
+};
+
+template <class F>
+inline Affine<F> msm(const char* points, const char* scalars, std::size_t n, std::size_t threads) {
+    return Msm<F>(points, scalars, n, threads).run();
 }
 
 }  // namespace cuzk
