@@ -122,3 +122,24 @@ def _load_part(reader: _Reader, head: dict, nonzeros: list[int], columns: int, c
     mask = reader.take((aux + 7) // 8, "u1", "the kinds of the variables")
     field_aux = np.unpackbits(mask, count=aux, bitorder="little").astype(bool)
     return Part(rows, inputs, aux, tuple(matrices), field_aux)  # type: ignore[arg-type]
+
+
+def is_template(path: str | os.PathLike[str]) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
+
+
+def describe(path: str | os.PathLike[str]) -> dict[str, int | str]:
+    """Counts of a template file, which is checked whole. Raises FormatError."""
+    t = load_template(path)
+    nnz_a, nnz_b, nnz_c = t.nonzeros()
+    a_aux, b_input, b_aux = t.densities()
+    return {
+        "kind": "template", "name": t.name, "copies": t.copies, "rows": t.n_rows, "aux": t.n_aux, "inputs": t.n_inputs,
+        "domain": 1 << t.log2_domain, "nnz_a": nnz_a, "nnz_b": nnz_b, "nnz_c": nnz_c,
+        "coefficients": len(t.coefficients_mont), "density_a_aux": a_aux, "density_b_input": b_input,
+        "density_b_aux": b_aux, "file_bytes": os.path.getsize(path),
+    }  # fmt: skip

@@ -210,6 +210,10 @@ def test_verify_needs_as_many_proofs_as_partitions(sealed_dir, tmp_path, capsys)
     known = bytes.fromhex(foreign_proof()["proof_hex"])
     (tmp_path / "proof.bin").write_bytes(known * 2)
     fails(["porep", "verify", tmp_path, filecoin_file("seal32_x10.prf")], capsys, "2 proofs")
+    (tmp_path / "proof.bin").write_bytes(known)
+    of_32_gib = tmp_path / "32gib.vk"
+    of_32_gib.write_bytes(filecoin_file("seal32_x10.prf").read_bytes()[16 : 16 + 32_356])
+    fails(["porep", "verify", tmp_path, of_32_gib], capsys, "39 public signals", "327")
     (tmp_path / "proof.bin").write_bytes(known[:-1])
     fails(["porep", "verify", tmp_path, filecoin_file("seal32_x10.prf")], capsys, "proof.bin")
 
@@ -223,9 +227,13 @@ def test_circuit_sizes_and_files(tmp_path, capsys):
     circuit = load_part(yaml, "circuit", Circuit)
     assert (circuit.constraints, circuit.domain, circuit.a) == (2_687_961, 1 << 22, document["queries"]["a"])
     assert circuit.nnz == sum(document["nonzeros"].values())
-    from cuzk.circuits.template_file import load_template
-
-    assert load_template(template).n_rows == document["rows"]
+    assert main(["inspect", str(template), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    for count in ("rows", "aux", "inputs", "domain"):
+        assert found[count] == document[count]
+    assert found["nnz_a"] == document["nonzeros"]["a"] and found["copies"] == 2
+    template.write_bytes(template.read_bytes()[:-5])
+    fails(["inspect", template], capsys, "porep.tpl", "ends inside")
 
 
 def test_circuit_files_of_the_library_are_what_the_verb_writes(tmp_path):

@@ -2,15 +2,18 @@
 
 import hashlib
 import random
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 import pytest
 from sector_files import SEED, SMALL
 
 from cuzk import native
+from cuzk.circuits.algebra import Scalars
+from cuzk.circuits.emitter import Emitter
 from cuzk.circuits.field import MODULUS
 from cuzk.circuits.matvec import TemplateWalker
+from cuzk.circuits.porep.circuit import emit_partition
 from cuzk.circuits.porep.shape import Shape, shape
 from cuzk.circuits.porep.witness import porep_witness
 from cuzk.errors import InputError, ProofInvalid
@@ -103,6 +106,30 @@ def test_a_sealed_sector_satisfies_its_circuit(sealed, maker):
     assert [number(x) for x in native.fr_to_std(witness.inputs_mont)] == [1, *wanted]
     share = np.count_nonzero(witness.expand_std().any(axis=1)) / (maker.template.n_aux + maker.template.n_inputs)
     assert 0.4 < witness.ones_share() < share < 0.6
+
+
+def lane(values, k):
+    """Column values as those of one instance."""
+    if isinstance(values, np.ndarray):
+        return number(native.fr_to_std(np.ascontiguousarray(values[k : k + 1])))
+    if isinstance(values, int):
+        return values >> k & 1
+    if is_dataclass(values):
+        return type(values)(**{f.name: lane(getattr(values, f.name), k) for f in fields(values)})
+    return [lane(v, k) for v in values]
+
+
+def test_columns_over_challenges_equal_one_challenge_after_the_other_in_integers():
+    """Every variable of a partition: the vectorised witness, and the scalar emitter without any shortcut."""
+    tiny = Shape("test", (8,), layers=2, challenges=1, partitions=1)
+    maker = PartitionMaker(tiny)
+    sector = SyntheticSector(tiny, SectorIds(porep_id=porep_id(SMALL, "1.1")), SEED)
+    cs = Emitter(rows=False, algebra=Scalars())
+    values = [lane(challenge_values(sector, sector.nodes), k) for k in range(tiny.challenges)]
+    emit_partition(cs, tiny, lane(prefix_values(sector), 0), values)
+    witness = maker.witness(sector, sector.nodes).expand_std()
+    wanted = np.frombuffer(b"".join(v.to_bytes(32, "little") for v in cs.input_values + cs.aux_values), np.uint64)
+    assert np.array_equal(witness, wanted.reshape(-1, 4))
 
 
 def failing_gadget(maker, witness):
