@@ -46,8 +46,9 @@ def test_every_quotient_of_a_ckey_gives_bellmans_proof(circuits, name, tmp_path)
         assert made.proof.to_bytes() == expected and made.quotient == quotient
 
 
-@pytest.mark.parametrize("name", ("mul", "chain1k"))
+@pytest.mark.parametrize("name", ("mul", "chain1k", pytest.param("checked16k", marks=pytest.mark.slow)))
 def test_optimised_zkey_gives_the_known_proof_under_every_quotient(circuits, name, tmp_path):
+    """In checked16k the H points are not exactly Lagrange (the powers of tau end one short): all forms agree even so."""
     circuit, out = circuits[name], tmp_path / "key.ckey"
     optimise(load_key(circuit.path("zkey"), circuit.path("r1cs")), out, QUOTIENTS)
     key = load_key(out)
