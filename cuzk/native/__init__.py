@@ -13,7 +13,7 @@ that Ctrl-C and progress come through: sums of partial MSMs with `g1_add`, disjo
 """
 
 from ._library import info, library_directory
-from .circuits import first_unsatisfied, poseidon, template_matvec
+from .circuits import first_unsatisfied, poseidon, sha256_compress, template_matvec
 from .fields import (
     fr_add,
     fr_dot_mont,
@@ -106,6 +106,7 @@ __all__ = [
     "scale_g1",
     "scale_g2",
     "scan_witness",
+    "sha256_compress",
     "sparse_combine_g1",
     "sparse_combine_g2",
     "template_matvec",

@@ -11,8 +11,8 @@ from .arrays import U64Array, address, check, check_writable
 
 def template_matvec(
     row_ptr: NDArray[np.uint32], col: NDArray[np.int32], coef_id: NDArray[np.uint16], table_mont: U64Array,
-    powers: NDArray[np.int16], small_mont: U64Array, bits: U64Array, field_mask: U64Array, field_rank: NDArray[np.uint32], fields_mont: U64Array,
-    out: U64Array, threads: int | None = None,
+    powers: NDArray[np.int16], small_mont: U64Array, bits: U64Array, field_mask: U64Array,
+    field_rank: NDArray[np.uint32], fields_mont: U64Array, out: U64Array, threads: int | None = None,
 ) -> None:  # fmt: skip
     """out[i] = Σ coefficient · value over row i; mont. Columns below len(small) have their value there; column
     len(small) + a is fields_mont[rank of a] where bit a of `field_mask` is set, else bit a of `bits`. Column 0 is the
@@ -33,8 +33,8 @@ def template_matvec(
     check(out, "out", 4, rows=rows)
     check_writable(out, "out")
     call("template_matvec", address(out), address(row_ptr), rows, address(col), address(coef_id), address(table_mont),
-         address(powers), small, address(small_mont), address(bits), address(field_mask), address(field_rank), address(fields_mont),
-         thread_count(threads))  # fmt: skip
+         address(powers), small, address(small_mont), address(bits), address(field_mask), address(field_rank),
+         address(fields_mont), thread_count(threads))  # fmt: skip
 
 
 def first_unsatisfied(a_mont: U64Array, b_mont: U64Array, c_mont: U64Array, threads: int | None = None) -> int:
@@ -56,4 +56,19 @@ def poseidon(elements_mont: U64Array, arity: int, partial_rounds: int, tables: U
     check(tables, "tables", 4, rows=1 + 8 * width + partial_rounds + 2 * width * width + partial_rounds * (2 * width - 1))
     out = np.empty((n, 4), np.uint64)
     call("poseidon", address(out), address(elements_mont), n, arity, partial_rounds, address(tables), thread_count(threads))
+    return out
+
+
+def sha256_compress(
+    states: NDArray[np.uint32], blocks: NDArray[np.uint32], round_constants: NDArray[np.uint32], threads: int | None = None
+) -> NDArray[np.uint32]:
+    """(n, 8) next states of (n, 8) states and (n, 16) blocks, words as numbers; either may be one row for all."""
+    n_states, n_blocks = check(states, "states", 8, np.uint32), check(blocks, "blocks", 16, np.uint32)
+    n = max(n_states, n_blocks) if min(n_states, n_blocks) else 0
+    if n_states not in (1, n) or n_blocks not in (1, n):
+        raise ValueError(f"states and blocks: {n_states} and {n_blocks} rows do not go together")
+    check(round_constants, "round_constants", None, np.uint32, 64)
+    out = np.empty((n, 8), np.uint32)
+    call("sha256_compress", address(out), address(states), int(n_states == n), address(blocks), int(n_blocks == n), n,
+         address(round_constants), thread_count(threads))  # fmt: skip
     return out
