@@ -35,7 +35,7 @@ class Ledger:
         self.marks: list[dict[str, Any]] = []
         """The integrals at each completed proof."""
         self.base, self.slack = 0, 0.0
-        self._watch = 0
+        self._watched: SimEvent | None = None
         self._device_tokens: dict[Any, Token] = {}
 
     def residents_loaded(self, slack: float) -> None:
@@ -79,27 +79,26 @@ class Ledger:
     def watch_ramps(self) -> None:
         """If the pages being touched can exceed the RAM, run out of it when they do."""
         ram = self.ram
-        if ram.live + ram.cached <= ram.capacity or self.engine.stopped:
+        if ram.live + ram.cached <= ram.capacity:
+            self._watched = None
             return
-        self._watch += 1
+        if self.engine.stopped:
+            return
+        self._watched = None
         level = self.resident()
-        slope = sum(ramp.a / ramp.cls.slowdown for ramp in self.ramps if ramp.n)
-        if level <= ram.capacity:
-            if slope > 0.0:
-                delay = (ram.capacity - level + 1) / slope
-                Timeout(self.engine.env, delay, value=self._watch).callbacks.append(self._full)
+        if level > ram.capacity:
+            self._run_out()
             return
-        self._run_out()
+        slope = sum(ramp.a / ramp.cls.slowdown for ramp in self.ramps if ramp.n)
+        if slope > 0.0:
+            self._watched = Timeout(self.engine.env, (ram.capacity - level + 1) / slope)
+            self._watched.callbacks.append(self._full)
 
     def _full(self, timer: SimEvent) -> None:
-        if timer.value != self._watch or self.engine.stopped:
-            return
-        self.engine.rates.advance(self.engine.env.now)
-        self.engine.arbiter.now = self.engine.env.now
-        if self.resident() >= self.ram.capacity:
+        if timer is self._watched and not self.engine.stopped:  # nothing has changed since it was set
+            self.engine.rates.advance(self.engine.env.now)
+            self.engine.arbiter.now = self.engine.env.now
             self._run_out()
-        else:
-            self.watch_ramps()
 
     def _run_out(self) -> None:
         ram, engine = self.ram, self.engine
