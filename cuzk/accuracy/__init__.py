@@ -1,8 +1,8 @@
 """How good the predictions are, and how calibrations are made.
 
-    points.py      measured points of a whole system, read and checked
-    scenarios.py   a point as a scenario
-    predict.py     bands over seeds and over the stated errors of the cost laws
-    backtest.py    rows, summaries, goals
-    library.py     calibrations and measured data that ship with cuzk
+points.py      measured points of a whole system, read and checked
+scenarios.py   a point as a scenario
+predict.py     bands over seeds and over the stated errors of the cost laws
+backtest.py    rows, summaries, goals
+library.py     calibrations and measured data that ship with cuzk
 """

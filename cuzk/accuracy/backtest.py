@@ -15,9 +15,13 @@ from cuzk.model.calibration import Calibration
 
 SCHEMA_VERSION = 1
 GATES = {  # metric -> (median, worst) of the absolute error
-    "s_per_proof": (0.02, 0.08), "steady_s_per_proof": (0.02, 0.08), "peak_ram_gib": (0.03, 0.12), "prove_s": (0.03, 0.10),
-    "s_per_partition": (0.06, 0.25), "peak_vram_bytes": (0.02, 0.05),
-}  # fmt: skip
+    "s_per_proof": (0.02, 0.08),
+    "steady_s_per_proof": (0.02, 0.08),
+    "peak_ram_gib": (0.03, 0.12),
+    "prove_s": (0.03, 0.10),
+    "s_per_partition": (0.06, 0.25),
+    "peak_vram_bytes": (0.02, 0.05),
+}
 LOWEST = {"peak_ram_gib": -0.05, "peak_vram_bytes": -0.05}
 """Metrics whose prediction must never be lower than this: who deploys on it runs out of memory."""
 COVERAGE, WIDTH = 0.90, 0.20
@@ -59,10 +63,16 @@ class Row:
 
     def to_json(self) -> dict[str, Any]:
         out: dict[str, Any] = {
-            "id": self.id, "metric": self.metric, "measured": self.measured, "predicted": _rounded(self.predicted),
-            "p5": _rounded(self.p5), "p95": _rounded(self.p95), "used_in_fit": self.used_in_fit,
-            "error": _rounded(self.error), "rule_of_thumb": _rounded(self.rule_of_thumb),
-        }  # fmt: skip
+            "id": self.id,
+            "metric": self.metric,
+            "measured": self.measured,
+            "predicted": _rounded(self.predicted),
+            "p5": _rounded(self.p5),
+            "p95": _rounded(self.p95),
+            "used_in_fit": self.used_in_fit,
+            "error": _rounded(self.error),
+            "rule_of_thumb": _rounded(self.rule_of_thumb),
+        }
         return out | ({"note": self.note} if self.note else {})
 
 
@@ -84,19 +94,28 @@ class Backtest:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "schema_version": SCHEMA_VERSION, "source": self.source, "calibration": self.calibration,
+            "schema_version": SCHEMA_VERSION,
+            "source": self.source,
+            "calibration": self.calibration,
             "rows": [row.to_json() for row in self.rows],
             "summary": summary(self.rows),
             "summary_used": summary(r for r in self.rows if r.used_in_fit),
             "summary_unused": summary(r for r in self.rows if not r.used_in_fit),
             "failed_gates": failed_gates(self.rows),
             "not_scored": [{"id": i, "metric": m, "reason": why} for i, m, why in self.not_scored],
-            "warnings": self.warnings, "faults": self.faults,
-        }  # fmt: skip
+            "warnings": self.warnings,
+            "faults": self.faults,
+        }
 
 
-def backtest(points: Points, calibration: Calibration, seeds: int = 21, *, processes: int | None = None,
-             progress: Callable[[str], None] | None = None) -> Backtest:  # fmt: skip
+def backtest(
+    points: Points,
+    calibration: Calibration,
+    seeds: int = 21,
+    *,
+    processes: int | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Backtest:
     """Predict every point that a pipeline describes. Faulty points are listed, the others predicted."""
     out = Backtest(points.path, calibration.name, warnings=list(points.warnings), faults=list(points.faults))
     cases: list[Case] = []
@@ -166,7 +185,7 @@ def _summary(metric: str, rows: Sequence[Row]) -> dict[str, Any]:
         return {"rows": len(rows), "right": sum(r.measured == r.predicted for r in rows)}
     errors = [e for r in rows if (e := r.error) is not None]
     covered = [c for r in rows if (c := r.covered) is not None]
-    widths = [(r.p95 - r.p5) / r.predicted for r in rows if r.covered is not None]  # type: ignore[operator]
+    widths = [(r.p95 - r.p5) / r.predicted for r in rows if r.covered is not None and r.predicted]  # type: ignore[operator]
     thumb = [abs(r.rule_of_thumb / r.measured - 1.0) for r in rows if r.rule_of_thumb is not None]  # type: ignore[operator]
     out: dict[str, Any] = {"rows": len(rows), "predicted": len(errors)}
     if errors:
@@ -197,7 +216,7 @@ def failed_gates(rows: Sequence[Row]) -> list[str]:
     banded = [row for row in rows if row.covered is not None]
     if banded:
         share = sum(bool(row.covered) for row in banded) / len(banded)
-        width = statistics.median((r.p95 - r.p5) / r.predicted for r in banded)  # type: ignore[operator]
+        width = statistics.median((r.p95 - r.p5) / r.predicted for r in banded if r.predicted)  # type: ignore[operator]
         if share < COVERAGE:
             failed.append(f"bands: {share:.0%} of the rows lie in theirs, {COVERAGE:.0%} must")
         if width > WIDTH:

@@ -21,9 +21,13 @@ from cuzk.model.formula import suggestion
 from cuzk.model.yamlpos import BROKEN, Node, Pos, Problems, describe, read_file
 
 METRIC_OF = {
-    "s_per_proof": "s_per_proof", "steady_s_per_proof": "steady_s_per_proof", "prove_s": "prove_s",
-    "peak_rss_gib": "peak_ram_gib", "peak_ram_gib": "peak_ram_gib", "oom": "oom",
-}  # fmt: skip
+    "s_per_proof": "s_per_proof",
+    "steady_s_per_proof": "steady_s_per_proof",
+    "prove_s": "prove_s",
+    "peak_rss_gib": "peak_ram_gib",
+    "peak_ram_gib": "peak_ram_gib",
+    "oom": "oom",
+}
 """Key under `measured` -> metric that it is scored as."""
 
 OOM_OF = {"none": "none", "no": "none", "false": "none", "ram": "ram", "crash": "ram", "vram": "vram"}
@@ -142,8 +146,9 @@ def _check_figures(name: str, measured: dict[str, Any], node: Node, faults: list
                 faults.append(f"{where}: must be above zero, not {value!r}")
 
 
-def _check_agreement(name: str, config: dict[str, Any], measured: dict[str, Any], node: Node, faults: list[str],
-                     warnings: list[str]) -> None:  # fmt: skip
+def _check_agreement(
+    name: str, config: dict[str, Any], measured: dict[str, Any], node: Node, faults: list[str], warnings: list[str]
+) -> None:
     if "peak_rss_gib" in measured and "peak_ram_gib" in measured and measured["peak_rss_gib"] != measured["peak_ram_gib"]:
         faults.append(f"{node.pos}: {name}: peak_rss_gib and peak_ram_gib contradict each other")
     total, proofs, each = measured.get("total_s"), config.get("c"), measured.get("s_per_proof")

@@ -49,14 +49,13 @@ def sample(scenario: Scenario, seed: int, errors: int | None, extra_error: float
     return Sample(*each, result.prove_s, result.peak_ram_bytes / GIB, oom)
 
 
-def predict(cases: Sequence[Case], seeds: int, *, processes: int | None = None,
-            progress: Callable[[str], None] | None = None) -> list[Prediction]:  # fmt: skip
+def predict(
+    cases: Sequence[Case], seeds: int, *, processes: int | None = None, progress: Callable[[str], None] | None = None
+) -> list[Prediction]:
     """One prediction a case. The first seed is the plain run; the others draw the costs within their errors."""
     outside = [_outside(case.scenario) for case in cases]
     jobs = [
-        lambda case=case, n=n, far=far: sample(
-            case.scenario, case.scenario.seed + n, case.scenario.seed + n if n else None, OUTSIDE_ERROR if far and n else 0.0, case.batch
-        )
+        lambda case=case, n=n, far=far: _nth(case, n, bool(far))
         for case, far in zip(cases, outside, strict=True)
         for n in range(seeds)
     ]
@@ -64,6 +63,11 @@ def predict(cases: Sequence[Case], seeds: int, *, processes: int | None = None,
         progress(f"{len(cases)} points x {seeds} seeds")
     samples = in_parallel(jobs, processes)
     return [_of(samples[i * seeds : (i + 1) * seeds], tuple(outside[i])) for i in range(len(cases))]
+
+
+def _nth(case: Case, n: int, far: bool) -> Sample:
+    seed = case.scenario.seed + n
+    return sample(case.scenario, seed, seed if n else None, OUTSIDE_ERROR if far and n else 0.0, case.batch)
 
 
 def _outside(scenario: Scenario) -> list[str]:

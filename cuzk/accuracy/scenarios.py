@@ -30,24 +30,55 @@ IN_FLIGHT = {7: 3, 8: 3}
 """Proofs in flight where a point does not say (phases 7 and 8); else as many as there are, up to 15."""
 MOST_IN_FLIGHT = 15
 PEOPLE_SAY = {
-    "permit": ("permit_returns", {
-        "released before send": "after-synthesis", "held through send": "after-send", "held through pickup": "after-pickup",
-        "held until pickup": "after-pickup", "held until gpu start": "after-gpu-start",
-    }),
+    "permit": (
+        "permit_returns",
+        {
+            "released before send": "after-synthesis",
+            "held through send": "after-send",
+            "held through pickup": "after-pickup",
+            "held until pickup": "after-pickup",
+            "held until gpu start": "after-gpu-start",
+        },
+    ),
     "permit_returns": ("permit_returns", {}),
-    "prestage": ("prestage", {"before GPU mutex": "before-mutex", "before mutex": "before-mutex", "in mutex": "inside-mutex",
-                              "inside mutex": "inside-mutex", "none": "off"}),
+    "prestage": (
+        "prestage",
+        {
+            "before GPU mutex": "before-mutex",
+            "before mutex": "before-mutex",
+            "in mutex": "inside-mutex",
+            "inside mutex": "inside-mutex",
+            "none": "off",
+        },
+    ),
     "free_d_bc": ("free_d_bc", {"after unlock": "after-unlock", "before unlock": "before-unlock", "after ntt": "after-ntt"}),
     "free_abc": ("free_abc", {"after finish": "after-finish", "after prove_start": "after-start", "after start": "after-start"}),
     "locks": ("gpu_locks", {"compute_mtx + mem_mtx": "compute+memory", "one": "one"}),
     "dealloc_mtx": ("dealloc", {"true": "async-serialised", "false": "async"}),
-}  # fmt: skip
+}
 WITHOUT_EFFECT = {"membw_throttle", "conventions", "gt_note", "note", "notes", "tool", "system"}
-NUMBERS = {"pw": "pw", "gw": "gw", "workers": "gw", "gpu_workers": "gw", "gpu_workers_per_device": "gw", "j": "j", "gt": "gt",
-           "gpu_threads": "gt", "partition_workers": "pw"}  # fmt: skip
-CIRCUITS = {"porep": "porep-32g", "porep c2": "porep-32g", "porep-32g": "porep-32g", "windowpost": "windowpost-32g",
-            "wpost": "windowpost-32g", "winningpost": "winningpost-32g", "winning": "winningpost-32g", "snapdeals": "snapdeals-32g",
-            "snap": "snapdeals-32g"}  # fmt: skip
+NUMBERS = {
+    "pw": "pw",
+    "gw": "gw",
+    "workers": "gw",
+    "gpu_workers": "gw",
+    "gpu_workers_per_device": "gw",
+    "j": "j",
+    "gt": "gt",
+    "gpu_threads": "gt",
+    "partition_workers": "pw",
+}
+CIRCUITS = {
+    "porep": "porep-32g",
+    "porep c2": "porep-32g",
+    "porep-32g": "porep-32g",
+    "windowpost": "windowpost-32g",
+    "wpost": "windowpost-32g",
+    "winningpost": "winningpost-32g",
+    "winning": "winningpost-32g",
+    "snapdeals": "snapdeals-32g",
+    "snap": "snapdeals-32g",
+}
 
 
 class Unscored(Exception):
@@ -92,8 +123,11 @@ def case(point: Point, calibration: Calibration, systems: dict[str, dict[str, An
     preset, options = _options(point, phase, config, warnings)
     proofs, batch = _proofs(point, phase, config, options)
     named = _circuit(point, config, systems)
-    warnings += [f"{point.pos}: {point.id}: unknown key '{key}' in config{suggestion(str(key), _known())}: ignored"
-                 for key in config if key not in WITHOUT_EFFECT]  # fmt: skip
+    warnings += [
+        f"{point.pos}: {point.id}: unknown key '{key}' in config{suggestion(str(key), _known())}: ignored"
+        for key in config
+        if key not in WITHOUT_EFFECT
+    ]
     if batch > 1:
         named = named.model_copy(update={"partitions": named.partitions * batch, "name": f"{named.name} x {batch}"})
     try:
@@ -102,8 +136,16 @@ def case(point: Point, calibration: Calibration, systems: dict[str, dict[str, An
     except ValidationError as error:
         faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         raise InputError(f"{point.pos}: {point.id}: config: {faults}") from None
-    scenario = Scenario(name=point.id, machine=_machine(point, systems), circuit=named, pipeline=preset, policy=policy,
-                        workload=workload, calibration=calibration, seed=1)  # fmt: skip
+    scenario = Scenario(
+        name=point.id,
+        machine=_machine(point, systems),
+        circuit=named,
+        pipeline=preset,
+        policy=policy,
+        workload=workload,
+        calibration=calibration,
+        seed=1,
+    )
     return Case(point, scenario, tuple(warnings), batch)
 
 

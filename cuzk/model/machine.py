@@ -28,6 +28,8 @@ class Gpu(Model):
     pcie_h2d_pageable: Rate | None = None
     """Host to device from pageable memory, staged by one thread; None: not known."""
     memory_bandwidth: Rate | None = None
+    reported: Bytes | None = None
+    """Total memory that the driver tells programs, where that is not the card's own."""
     count: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
 
     @field_validator("vram")
@@ -44,6 +46,11 @@ class Gpu(Model):
         if vram is not None and value + info.data.get("reserved", 0) * (info.field_name == "context") >= vram:
             raise ValueError(f"nothing is left of {fmt_gib(vram)} VRAM: {info.field_name} is {fmt_gib(value)}")
         return value
+
+    @property
+    def visible_vram(self) -> int:
+        """The card's total memory as programs see it."""
+        return self.vram if self.reported is None else self.reported
 
     @property
     def usable_vram(self) -> int:
@@ -95,7 +102,7 @@ class Machine(Model):
         device = self.gpus[gpu] if gpu < len(self.gpus) else None
         return {
             "ram": self.usable_ram, "cores": self.cores, "threads": self.threads, "gpus": len(self.gpus),
-            "vram": device.vram if device else 0, "gpu_context": device.context if device else 0,
+            "vram": device.visible_vram if device else 0, "gpu_context": device.context if device else 0,
             "sms": device.sms if device else 0,
         }  # fmt: skip
 

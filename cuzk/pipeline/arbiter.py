@@ -68,10 +68,10 @@ class Pool:
     `untouched`: live, but its pages are not resident yet."""
 
     __slots__ = ("cached", "capacity", "held", "live", "name", "peak_held", "peak_live", "peak_live_at",
-                 "peak_reserved", "peak_reserved_at", "touching", "untouched")  # fmt: skip
+                 "peak_reserved", "peak_reserved_at", "reclaims", "touching", "untouched")  # fmt: skip
 
-    def __init__(self, name: str, capacity: int) -> None:
-        self.name, self.capacity = name, capacity
+    def __init__(self, name: str, capacity: int, reclaims: bool = False) -> None:
+        self.name, self.capacity, self.reclaims = name, capacity, reclaims
         self.live = self.cached = self.untouched = self.peak_live = self.peak_reserved = 0
         self.peak_live_at = self.peak_reserved_at = 0.0
         self.held: dict[str, list[int]] = {}
@@ -93,6 +93,8 @@ class Pool:
     def fits(self, nbytes: int, cached: bool = False) -> bool:
         grow = max(0, nbytes - self.cached) if cached else nbytes
         if self.live + self.cached + grow <= self.capacity:
+            return True
+        if self.reclaims and self.live + nbytes <= self.capacity:
             return True
         return self.untouched > 0 and self.resident + grow <= self.capacity
 
@@ -143,10 +145,12 @@ class Arbiter:
 
     def __init__(self, pools: dict[str, int], locks: dict[str, bool], permits: dict[str, tuple[int, Order]],
                  channels: dict[str, int | None], parents: dict[str, str] | None = None,
-                 seed: int = 0) -> None:  # fmt: skip
+                 seed: int = 0, reclaiming: Iterable[str] = ()) -> None:  # fmt: skip
         """`pools`: bytes; `locks`: barging or not; `permits`: (units, order); `channels`: capacity (None: unbounded);
-        `parents`: a pool that is part of another (`pinned` → `ram`): charged to both."""
-        self.pools = {name: Pool(name, capacity) for name, capacity in pools.items()}
+        `parents`: a pool that is part of another (`pinned` → `ram`): charged to both; `reclaiming`: pools whose cache
+        gives way to an allocation that would not fit beside it."""
+        kept = set(reclaiming)
+        self.pools = {name: Pool(name, capacity, name in kept) for name, capacity in pools.items()}
         self._chains = {name: self._chain(name, parents or {}) for name in pools}
         self.now = 0.0
         """Stamped on peaks; whoever has a clock sets it before it calls."""
@@ -276,6 +280,8 @@ class Arbiter:
         for target in chain:
             if cached:
                 target.cached -= min(target.cached, nbytes)
+            if target.reclaims and target.live + target.cached + nbytes > target.capacity:
+                target.cached = max(0, target.capacity - target.live - nbytes)
             row = target.held.get(buffer)
             if row is None:
                 row = target.held[buffer] = [0, 0, 0]

@@ -10,7 +10,7 @@ from cuzk.model.circuit import Circuit
 from cuzk.model.policy import Policy
 from cuzk.model.scenario import Scenario
 from cuzk.pipeline.arbiter import Arbiter, Order
-from cuzk.pipeline.presets import PHASES, preset_policy, reference
+from cuzk.pipeline.presets import PHASES, build, preset_policy
 from cuzk.pipeline.steps import BufferSpec, Pipeline
 
 GPU = "$gpu"
@@ -50,7 +50,7 @@ class Plan:
         names |= {"ram": machine.usable_ram, "cores": machine.cores, "threads": machine.threads, "gpus": self.gpus}
         if machine.gpus:
             device = machine.gpus[gpu]
-            names |= {"gpu_context": device.context, "sms": device.sms, "vram": device.vram}
+            names |= {"gpu_context": device.context, "sms": device.sms, "vram": device.visible_vram}
         names["budget_bytes"] = max(1, self._unclaimed_ram(names))
         names["budget_partition_bytes"] = policy.budget_partition or 4 * circuit.vector_bytes
         return names
@@ -110,8 +110,13 @@ class Plan:
                 for name, channel in self.pipeline.channels.items()
             },
             parents={"pinned": "ram"},
+            reclaiming=self._reclaiming,
             seed=self.scenario.seed if seed is None else seed,
         )
+
+    @property
+    def _reclaiming(self) -> set[str]:
+        return {name.replace(GPU, str(gpu)) for name in self.pipeline.reclaims for gpu in range(max(1, self.gpus))}
 
     def claim_instance(self, name: str, gpu: int) -> str:
         """The arbiter's name of a lock or permit for an actor bound to `gpu`."""
@@ -139,4 +144,4 @@ def compile(scenario: Scenario) -> Plan:
     if given not in PHASES:
         raise scenario.error(("pipeline",), f"no preset {given!r}; there are {', '.join(PHASES)}")
     policy = preset_policy(given, scenario.policy)
-    return Plan(scenario, reference(given, policy), policy)
+    return Plan(scenario, build(given, policy), policy)

@@ -286,4 +286,6 @@ class Pipeline(BaseModel):
     locks: dict[str, LockSpec] = {}
     permits: dict[str, PermitSpec] = {}
     channels: dict[str, ChannelSpec] = {}
+    reclaims: tuple[str, ...] = ()
+    """Pools whose caches the driver takes back for an allocation that would not fit beside them."""
     workers: dict[str, Worker]

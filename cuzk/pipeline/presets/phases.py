@@ -1,4 +1,4 @@
-"""The phases of the reference system, as values of the policy options. What a scenario leaves open takes these."""
+"""The phases of the reference system and the stand-alone prover: the policy's options. A scenario takes these where it is open."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ _WHOLE = {"pw": 1, "gw": 1, "prestage": "off", "free_d_bc": "before-unlock", "ms
 _BLOCKING = {"prestage": "off", "free_d_bc": "before-unlock", "msm_sync": "each-batch"}
 _PRESTAGED = {"prestage": "inside-mutex", "free_d_bc": "after-ntt", "msm_sync": "deferred"}
 _PHASE11 = {**_PRESTAGED, "pw": 10, "gw": 2, "gt": 32, "dealloc": "async-serialised"}
+_STAND_ALONE = {"pw": 1, "gw": 1, "gt": 16, "prove_api": "split", "lock_order": "barging"}
 
 PHASES: dict[str, dict[str, Any]] = {
     "phase2": {**_COMMON, **_WHOLE},
@@ -28,6 +29,8 @@ PHASES: dict[str, dict[str, Any]] = {
     "phase12": {**_COMMON, **_PHASE11, "prove_api": "split", "permit_returns": "after-send",
                 "channel_capacity": "pw", "free_abc": "after-start"},
     "phase12-prefix": {**_COMMON, **_PHASE11, "prove_api": "split"},
+    "supraseal": {**_COMMON, **_PRESTAGED, **_STAND_ALONE},
+    "supraseal-own": {**_COMMON, **_PRESTAGED, **_STAND_ALONE, "free_abc": "after-start"},
 }  # fmt: skip
 
 

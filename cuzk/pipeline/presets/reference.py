@@ -56,6 +56,8 @@ def _buffers(policy: Policy, vectors: list[str], whole: bool) -> dict[str, Any]:
         "srs": {"pool": srs_pool, "size": "srs", "scope": "run"},
         "context": {"pool": device, "size": "gpu_context", "scope": "run"},
         "aux": {"pool": "ram", "size": "circuits * (aux_bits if witness_bits else 32*aux)", "touched_by": assigned_by},
+        # vanilla proofs, from admission on: 50 to 200 MB a proof are documented, serialised; parsed they take the upper end
+        "request": {"pool": "ram", "size": "2e8 * circuits / partitions"},
         "densities": {"pool": "ram", "size": "circuits * 3 * (aux // 8)"},
         "bitmaps": {"pool": "ram", "size": "circuits * 4 * (domain // 8)"},
         "tails": {"pool": "ram", "size": "circuits * (128*tail_l + 128*tail_a + 320*tail_b)"},
@@ -104,7 +106,7 @@ def _synthesis(policy: Policy, vectors: list[str], whole: bool) -> Steps:
         budget = [{"acquire": "byte_budget", "n": "budget_partition_bytes"}]
     if policy.admission == "queue-target":
         budget = [{"acquire": "queue_target"}]
-    steps: Steps = [*budget, {"acquire": "synthesis"}, {"alloc": ["aux", "densities"]}]
+    steps: Steps = [{"alloc": ["request"]}, *budget, {"acquire": "synthesis"}, {"alloc": ["aux", "densities"]}]
     on_cpu = policy.matvec == "cpu"
     if whole:
         steps += [{"alloc": vectors}, {"run": "synthesis"}]
@@ -238,7 +240,7 @@ def _dealloc_mode(policy: Policy, path: str) -> str | None:
 
 
 def _dealloc(path: str, policy: Policy, vectors: list[str]) -> Steps:
-    mine = ["bitmaps", "tails"] if path == "native" else ["aux", "densities"]
+    mine = ["bitmaps", "tails"] if path == "native" else ["aux", "densities", "request"]
     freed_early = policy.prove_api == "split" and policy.free_abc == "after-start"
     if path == "host" and policy.matvec == "cpu" and not freed_early:
         mine += vectors

@@ -18,7 +18,7 @@ from cuzk.pipeline.presets import PHASES
 ROOT = Path(__file__).parents[3]
 LIBRARY = library()
 assert LIBRARY is not None
-FILES = sorted(path.relative_to(LIBRARY).as_posix() for path in LIBRARY.rglob("*.yaml"))
+FILES = sorted(p.relative_to(LIBRARY).as_posix() for p in LIBRARY.rglob("*.yaml") if "data" not in p.relative_to(LIBRARY).parts)
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name.startswith("machines/")])
@@ -77,7 +77,7 @@ def _laws(steps: list[dict[str, Any]]) -> set[str]:
     return names
 
 
-@pytest.mark.parametrize("phase", list(PHASES))
+@pytest.mark.parametrize("phase", [name for name in PHASES if name.startswith("phase")])
 @pytest.mark.parametrize(
     "change", [{}, {"matvec": "gpu"}, {"b_g2_msm": "gpu"}, {"prestage": "before-mutex"}, {"quotient": "c-free"}]
 )

@@ -1,0 +1,191 @@
+"""Measured runs of the stand-alone prover as scenarios, and their back-test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from cuzk.accuracy.backtest import Backtest, Row
+from cuzk.accuracy.scenarios import circuit, machine
+from cuzk.accuracy.timelines import Run, Runs, read_runs
+from cuzk.model.calibration import Calibration
+from cuzk.model.circuit import Circuit
+from cuzk.model.machine import Machine
+from cuzk.model.policy import Policy
+from cuzk.model.scenario import Scenario
+from cuzk.model.workload import Workload
+from cuzk.pipeline.plan import Plan, compile
+from cuzk.sim.bands import OUTSIDE_ERROR, Band, band
+from cuzk.sim.engine import Options
+from cuzk.sim.run import run_plan
+from cuzk.sim.sweeps import in_parallel
+
+MACHINE = "h200-16c-126g"
+METRICS = {
+    "s_per_partition": "s_per_partition_overall",
+    "peak_vram_bytes": "peak_vram_bytes",
+    "rss_growth_bytes": "peak_rss_bytes",
+}
+
+
+def scenario_of(run: Run, runs: Runs, calibration: Calibration) -> Scenario:
+    """The scenario of a measured run."""
+    settings = run.settings
+    own = settings.get("inputs") == "own"
+    size = _circuit(run, runs)
+    gap_s = float(settings.get("arrival_ms") or 0) / 1000.0
+    partitions = int(settings["partitions"])
+    policy = Policy(
+        gw=int(settings["gw"]),
+        prove_api="monolithic" if settings.get("api") == "monolithic" else "split",
+        prestage="off" if settings.get("memory") == "pageable" else None,
+    )
+    return Scenario(
+        name=run.id,
+        machine=_machine(run, runs, size, calibration),
+        circuit=size,
+        policy=policy,
+        pipeline="supraseal-own" if own else "supraseal",
+        workload=Workload(proofs=partitions, arrivals=tuple(i * gap_s for i in range(partitions))),
+        calibration=calibration,
+        seed=1,
+    )
+
+
+def _circuit(run: Run, runs: Runs) -> Circuit:
+    """The counts of the run's setup; without one, those of the 32 GiB circuit scaled to its domain."""
+    lgd, found = int(run.settings["domain_log2"]), runs.setup(run)
+    whole = circuit("porep-32g")
+    scale = 2.0 ** (lgd - 27)
+    counts = {"n_con": whole.constraints, "n_aux": whole.aux, "a": whole.a, "b": whole.b_g1}
+    rows = {k: int((found or {}).get(k) or v * scale) for k, v in counts.items()}
+    inputs = min(whole.inputs, rows["a"] - 1, rows["n_con"] - 1)
+    return Circuit(
+        name=f"domain-2^{lgd}",
+        constraints=rows["n_con"],
+        aux=rows["n_aux"],
+        inputs=inputs,
+        density_a_aux=min(rows["n_aux"], rows["a"] - inputs),
+        density_b_aux=min(rows["n_aux"], rows["b"] - 1),
+        full_size_share=float((found or {}).get("sig") or 100) / 10_000,
+        srs=(found or {}).get("srs_bytes"),
+        partitions=1,
+    )
+
+
+def _machine(run: Run, runs: Runs, size: Circuit, calibration: Calibration) -> Machine:
+    known = machine(MACHINE)
+    sets = int(run.settings.get("distinct_witnesses") or 1)
+    templates = sets * (96 * size.constraints + 32 * size.aux)
+    gpu = known.gpus[0]
+    vram = int(runs.machine.get("vram_total_bytes") or gpu.vram)
+    changes: dict[str, Any] = {"vram": vram, "context": int(runs.machine.get("vram_context_bytes") or gpu.context)}
+    cap = run.settings.get("free_vram_cap_bytes")
+    if cap:
+        extra = (
+            calibration.parameters.get("context_base", 0.0)
+            + calibration.parameters.get("context_per_srs_byte", 0.0) * size.srs_bytes
+        )
+        changes["reserved"] = max(0, vram - int(cap) - int(changes["context"] + extra))
+    if run.settings.get("emulated_total_vram_bytes"):
+        changes["reported"] = int(run.settings["emulated_total_vram_bytes"])
+    ram = int(runs.machine.get("mem_total_kb") or 0) * 1024 or known.ram
+    return known.model_copy(update={"gpus": (gpu.model_copy(update=changes),), "ram": ram, "reserved": min(templates, ram - 1)})
+
+
+def measured(run: Run) -> dict[str, float | str]:
+    """What of a run can be scored."""
+    given, out = run.measured, {}
+    verdict = given.get("verdict")
+    if isinstance(verdict, str):
+        out["verdict"] = "ok" if verdict == "ok" else "oom"
+    if verdict == "ok" and _positive(given.get("s_per_partition_overall")):
+        out["s_per_partition"] = float(given["s_per_partition_overall"])
+    peak = given.get("peak_vram_minus_hold_bytes") or given.get("peak_vram_bytes")
+    if _positive(peak):
+        out["peak_vram_bytes"] = float(peak)
+    start, top = given.get("rss_at_start_bytes"), given.get("peak_rss_bytes")
+    if _positive(start) and _positive(top) and top > start:
+        out["rss_growth_bytes"] = float(top - start)
+    return out
+
+
+def _positive(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+
+
+@dataclass(frozen=True)
+class RunSample:
+    s_per_partition: float | None
+    peak_vram_bytes: float
+    rss_growth_bytes: float
+    oom: bool
+
+
+def sample_run(plan: Plan, seed: int, errors: int | None, extra: float) -> RunSample:
+    result = run_plan(plan, seed, Options(errors=errors, extra_error=extra))
+    resident = sum(size for _, pool, size in plan.residents() if pool in ("ram", "pinned"))
+    vram = result.peaks["vram:0"]
+    return RunSample(
+        result.s_per_proof, vram.resident_bytes, max(0, result.peaks["ram"].resident_bytes - resident), result.oom is not None
+    )
+
+
+def backtest_runs(
+    folder: str,
+    calibration: Calibration,
+    seeds: int = 21,
+    *,
+    processes: int | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Backtest:
+    """Predict every run of a folder."""
+    runs = read_runs(folder)
+    out = Backtest(runs.path, calibration.name, warnings=list(runs.warnings), faults=list(runs.faults))
+    out.rows = predicted_rows(runs, calibration, seeds, out, processes=processes, progress=progress)
+    return out
+
+
+def predicted_rows(
+    runs: Runs,
+    calibration: Calibration,
+    seeds: int,
+    out: Backtest,
+    *,
+    chosen: Iterable[str] | None = None,
+    processes: int | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> list[Row]:
+    wanted = set(chosen) if chosen is not None else None
+    todo = [(run, m) for run in runs.runs if (wanted is None or run.id in wanted) and (m := measured(run))]
+    out.not_scored += [(r.id, "*", "no figure that is scored") for r in runs.runs if not measured(r)]
+    plans = [compile(scenario_of(run, runs, calibration)) for run, _ in todo]
+    far = [_outside(plan) for plan in plans]
+    jobs = [
+        lambda p=p, n=n, f=f: sample_run(p, 1 + n, 1 + n if n else None, OUTSIDE_ERROR if f and n else 0.0)
+        for p, f in zip(plans, far, strict=True)
+        for n in range(seeds)
+    ]
+    if progress:
+        progress(f"{len(plans)} runs x {seeds} seeds")
+    samples = in_parallel(jobs, processes)
+    rows: list[Row] = []
+    used = set(calibration.points)
+    for i, (run, figures) in enumerate(todo):
+        mine, note = samples[i * seeds : (i + 1) * seeds], "; ".join(far[i])
+        for metric, value in figures.items():
+            if metric == "verdict":
+                says = "oom" if sum(s.oom for s in mine) * 2 >= len(mine) else "ok"
+                rows.append(Row(run.id, metric, value, says, None, None, run.id in used, note=note))
+            else:
+                found: Band | None = band([getattr(s, metric) for s in mine])
+                figure = (found.p50, found.p5, found.p95) if found else (None, None, None)
+                rows.append(Row(run.id, metric, value, *figure, run.id in used, note=note))
+    return rows
+
+
+def _outside(plan: Plan) -> list[str]:
+    scenario = plan.scenario
+    names = {k: v for k, v in plan.names(scenario.circuit).items() if isinstance(v, (int, float))}
+    return scenario.calibration.outside(names) if scenario.calibration else []

@@ -1,0 +1,194 @@
+"""Measured runs of the stand-alone reference prover: runs.yaml beside one timeline a run.
+
+A timeline is JSONL: a header with the run's settings and column names, one array of numbers a partition (milliseconds from
+the run's start; null or -1: did not happen), and a last line of samples. A damaged timeline loses its lines, not the run.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cuzk.errors import InputError, ScenarioError
+from cuzk.model.yamlpos import Node, Problems, read_file
+
+MAX_LINE_BYTES = 1 << 24
+SCORED = {"s_per_partition_overall", "peak_vram_bytes", "peak_vram_minus_hold_bytes", "rss_at_start_bytes", "peak_rss_bytes"}
+"""Figures under `measured` that predictions are compared with."""
+
+
+@dataclass(frozen=True)
+class Partition:
+    """One partition's times in seconds by column; what did not happen is missing."""
+
+    times_s: dict[str, float]
+    labels: dict[str, str]
+
+    def get(self, column: str) -> float | None:
+        return self.times_s.get(column)
+
+
+@dataclass
+class Timeline:
+    """One run as its file has it."""
+
+    path: str
+    settings: dict[str, Any]
+    partitions: list[Partition] = field(default_factory=list)
+    samples: list[dict[str, float]] = field(default_factory=list)
+    """t_s, vram_used_bytes, pool_reserved_bytes, rss_bytes"""
+    dropped: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Run:
+    """One entry of runs.yaml with its timeline, if there is one."""
+
+    id: str
+    settings: dict[str, Any]
+    measured: dict[str, Any]
+    where: str
+    timeline: Timeline | None = None
+
+
+@dataclass
+class Runs:
+    path: str
+    machine: dict[str, Any]
+    setups: list[dict[str, Any]]
+    runs: list[Run] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def setup(self, run: Run) -> dict[str, Any] | None:
+        """The setup that a run was made with: its domain, and as many shared sets as it says."""
+        same = [s for s in self.setups if s.get("lgd") == run.settings.get("domain_log2")]
+        exact = [s for s in same if s.get("nsets") == run.settings.get("distinct_witnesses")]
+        return (exact or same or [None])[0]
+
+
+def read_runs(folder: str | os.PathLike[str]) -> Runs:
+    """Raises InputError if the folder has no readable runs.yaml, or no usable run."""
+    path = Path(folder)
+    if path.is_file():
+        path = path.parent
+    if not (path / "runs.yaml").is_file():
+        raise InputError(f"{os.fspath(folder)}: there is no runs.yaml in this folder")
+    problems = Problems()
+    tree = read_file(path / "runs.yaml", str(path / "runs.yaml"), problems)
+    problems.raise_if_any()
+    assert tree is not None
+    machine, setups = tree.child("machine"), tree.child("setups")
+    out = Runs(str(path), machine.plain() if machine and isinstance(machine.value, dict) else {}, [])
+    if setups is not None and isinstance(setups.value, list):
+        out.setups = [s for s in setups.plain() if isinstance(s, dict)]
+    rows = tree.child("runs")
+    if rows is None or not isinstance(rows.value, list):
+        raise ScenarioError([f"{rows.pos if rows else tree.pos}: runs: must be a list of measured runs"])
+    seen: set[str] = set()
+    for node in rows.value:
+        _run(node, path, out, seen)
+    if not out.runs:
+        raise ScenarioError(out.faults or [f"{rows.pos}: runs: no run"])
+    return out
+
+
+def _run(node: Node, folder: Path, out: Runs, seen: set[str]) -> None:
+    row = node.plain() if isinstance(node.value, dict) else {}
+    name, settings, measured = row.get("id"), row.get("settings"), row.get("measured")
+    if not isinstance(name, str) or not isinstance(settings, dict) or not isinstance(measured, dict):
+        out.faults.append(f"{node.pos}: a run needs id, settings and measured")
+        return
+    if name in seen:
+        out.faults.append(f"{node.pos}: {name}: this id is used before")
+        return
+    seen.add(name)
+    bad = [
+        f"{node.pos}: {name}: {k} must be above zero, not {settings.get(k)!r}"
+        for k in ("domain_log2", "gw", "partitions")
+        if not _whole(settings.get(k))
+    ]
+    bad += [
+        f"{node.pos}: {name}: {k} must not be negative, not {v!r}"
+        for k, v in measured.items()
+        if k in SCORED and isinstance(v, (int, float)) and not isinstance(v, bool) and (not math.isfinite(v) or v < 0)
+    ]
+    if bad:
+        out.faults += bad
+        return
+    timeline = None
+    file = folder / f"{name}.jsonl"
+    if file.is_file():
+        try:
+            timeline = read_timeline(file)
+        except InputError as error:
+            out.warnings.append(str(error))
+        else:
+            out.warnings += timeline.dropped
+    out.runs.append(Run(name, settings, measured, str(node.pos), timeline))
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def read_timeline(path: str | os.PathLike[str]) -> Timeline:
+    """Raises InputError if the file is no timeline; lines that are damaged are dropped and named."""
+    shown = os.fspath(path)
+    with open(path, "rb") as file:
+        header = _json(file.readline(MAX_LINE_BYTES))
+        columns = header.get("part_cols") if isinstance(header, dict) else None
+        if not isinstance(columns, list) or not all(isinstance(c, str) for c in columns):
+            raise InputError(f"{shown}:1: not a timeline: its first line must be an object with part_cols")
+        out = Timeline(shown, {k: v for k, v in header.items() if k != "part_cols"})
+        number = 1
+        while raw := file.readline(MAX_LINE_BYTES):
+            number += 1
+            data = _json(raw)
+            if isinstance(data, list) and len(data) == len(columns):
+                out.partitions.append(_partition(columns, data))
+            elif isinstance(data, dict) and isinstance(data.get("samples"), list):
+                out.samples = _samples(data, out, f"{shown}:{number}")
+            elif raw.strip():
+                out.dropped.append(f"{shown}:{number}: dropped: neither a partition's row nor samples")
+    return out
+
+
+def _json(raw: bytes) -> Any:
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _partition(columns: list[str], row: list[Any]) -> Partition:
+    times: dict[str, float] = {}
+    labels: dict[str, str] = {}
+    for column, value in zip(columns, row, strict=True):
+        if isinstance(value, str):
+            labels[column] = value
+        elif isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value >= 0:
+            times[column] = float(value) if column in ("p", "set", "w") else value / 1000.0
+    return Partition(times, labels)
+
+
+def _samples(data: dict[str, Any], out: Timeline, where: str) -> list[dict[str, float]]:
+    columns = data.get("sample_cols")
+    names = {
+        "t_ms": ("t_s", 1e-3),
+        "vram_used_mib": ("vram_used_bytes", 2**20),
+        "pool_reserved_mib": ("pool_reserved_bytes", 2**20),
+        "rss_mib": ("rss_bytes", 2**20),
+    }
+    if not isinstance(columns, list):
+        out.dropped.append(f"{where}: dropped: samples without their columns")
+        return []
+    rows: list[dict[str, float]] = []
+    for row in data["samples"]:
+        if isinstance(row, list) and len(row) == len(columns) and all(isinstance(v, (int, float)) for v in row):
+            rows.append({names[c][0]: v * names[c][1] for c, v in zip(columns, row, strict=True) if c in names})
+    return rows
