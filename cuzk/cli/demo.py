@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     started = time.perf_counter()
     load = os.getloadavg()[0]
     cores = len(os.sched_getaffinity(0))
-    _say(f"cuzk demo: {cores} cores, load {load:.1f}" + (" (busy: the comparisons below suffer)" if load > cores / 2 else ""))
+    _say(f"cuzk demo: {cores} cores, load {load:.1f}" + (" (busy: the comparisons below suffer)" if load > 0.75 * cores else ""))
     _predict_reference(root)
     _prove(root, out)
     rows = _measure(root, out, cores)
