@@ -123,7 +123,7 @@ class _Filler:
         self.part, self.lanes = part, lanes
         words = (part.aux + 63) // 64
         self.bits = np.zeros((lanes, 64 * words), np.uint8)
-        self.rank = np.concatenate([[0], np.cumsum(part.field_aux)])
+        self.rank = np.concatenate([np.zeros(1, np.int32), np.cumsum(part.field_aux, dtype=np.int32)])
         self.fields = np.zeros((lanes, int(self.rank[-1]), 4), np.uint64)
 
     def packed(self) -> np.ndarray:
