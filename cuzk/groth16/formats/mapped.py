@@ -143,6 +143,7 @@ def write_mapped(path: Path, magic: bytes, metadata: dict, arrays: dict[str, Map
         for name, array in arrays.items():
             file.seek(placed[name]["offset"])
             start = file.tell()
+            file.truncate(start)  # an empty array at the end has a place too
             for chunk in array.chunks:
                 file.write(np.ascontiguousarray(chunk, dtype=DTYPES[array.dtype]).data)
             if file.tell() - start != array.size_bytes:
