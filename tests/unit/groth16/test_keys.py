@@ -10,6 +10,7 @@ from cuzk.groth16.constraints import CoefficientTable, ConstraintSystem, matrix_
 from cuzk.groth16.convert import convert, optimise, verifying_key_digest
 from cuzk.groth16.field import FR_MODULUS, fr_array
 from cuzk.groth16.formats.params import ParamsFile
+from cuzk.groth16.formats.r1cs import R1csHeader, write_r1cs
 from cuzk.groth16.formats.wtns import WtnsFile
 from cuzk.groth16.formats.zkey import ZkeyFile
 from cuzk.groth16.inspect import inspect
@@ -205,3 +206,18 @@ def test_a_ckey_records_its_origin(circuits, tmp_path):
     assert (origin["from"], origin["name"]) == ("zkey", "mul.zkey")
     assert origin["verifying_key_blake2b"] == verifying_key_digest(source)
     assert origin["verifying_key_blake2b"] == verifying_key_digest(load_key(tmp_path / "key.ckey"))
+
+
+@pytest.mark.parametrize("n_public", (0, 2))
+def test_a_circuit_without_constraints(tmp_path, n_public):
+    """Nothing to show but the public signals: the rows of the inputs are all there is."""
+    system = system_of([], n_public + 1, n_public)
+    write_r1cs(tmp_path / "c.r1cs", system, R1csHeader(n_public + 1, 0, n_public, 0, n_public + 1, 0))
+    read = read_r1cs_system(tmp_path / "c.r1cs")
+    assert (read.n_constraints, read.n_wires, read.a.rows) == (0, n_public + 1, 0)
+    witness = fr_array([1, 5, 6][: n_public + 1])
+    for suffix in (".zkey", ".ckey", ".params"):
+        setup_development(read, tmp_path / f"k{suffix}")
+        key = load_key(tmp_path / f"k{suffix}", tmp_path / "c.r1cs")
+        for quotient in key.quotients:
+            assert prove(key, witness, quotient).public == [5, 6][:n_public]
