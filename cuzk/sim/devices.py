@@ -84,7 +84,7 @@ class Devices:
         events = self.engine.events
         assert events is not None
         events.append(Event(
-            self.engine.env.now, kind, work.name, work.stream.worker.name, gpu=work.stream.gpu, stream=work.stream.label,
+            self.engine.now, kind, work.name, work.stream.worker.name, gpu=work.stream.gpu, stream=work.stream.label,
             proof=work.token.proof, partition=work.token.partition,
         ))  # fmt: skip
 

@@ -23,7 +23,7 @@ from cuzk.sim.devices import Devices
 from cuzk.sim.jitter import deviates
 from cuzk.sim.ledger import Ledger
 from cuzk.sim.programs import Programs
-from cuzk.sim.rates import Cost, Group, SharedRates
+from cuzk.sim.rates import Group, SharedRates, Work
 from cuzk.trace.event import Event
 
 Durations = dict[tuple[int, int, str], list[float]]
@@ -60,6 +60,8 @@ class Engine:
             raise plan.scenario.error(("calibration",), "a simulation needs the costs of the steps: there is no calibration")
         self.calibration = calibration
         self.env = Environment()
+        self.now = 0.0
+        """SimPy's clock, as of the event under way."""
         self.arbiter = plan.arbiter(seed)
         if options.unlimited_ram:
             for name in ("ram", "pinned"):
@@ -74,7 +76,7 @@ class Engine:
         machine, law = plan.scenario.machine, calibration.contention
         cores = machine.cores * (1.0 + law.smt_yield * (machine.smt - 1))
         self.cores = Group("cores", cores, law.cores_exponent)
-        self.rates = SharedRates(self.env, law.dram_exponent, self.cores, self._ended, self._settled)
+        self.rates = SharedRates(self.env, law.dram_exponent, self.cores, self._ended)
         self.ledger = Ledger(self)
         self.programs = Programs(self)
         self.devices = Devices(self)
@@ -120,13 +122,13 @@ class Engine:
             if "No scheduled events left" not in str(error):
                 raise
             raise InputError(self._deadlock()) from None
-        self.rates.advance(self.env.now)
+        self._tick()
         self.ledger.finish()
 
     def _deadlock(self) -> str:
         stuck = [f"{a.name} waits for {a.waits_for}" for a in self._waiting() if a.token is not None and a.waits_for]
         shown = "; ".join(dict.fromkeys(stuck)) or "nothing can go on"
-        return f"the pipeline '{self.plan.pipeline.name}' deadlocks at {self.env.now:.3f} s: {shown}"
+        return f"the pipeline '{self.plan.pipeline.name}' deadlocks at {self.now:.3f} s: {shown}"
 
     def _waiting(self) -> list[Actor]:
         arbiter = self.arbiter
@@ -166,9 +168,8 @@ class Engine:
     # ---------------------------------------------------------------- admission
 
     def _arrive(self, timer: SimEvent) -> None:
-        self.rates.advance(self.env.now)
-        self.arbiter.now = self.env.now
-        self._arrived.append((self.env.now, self._pending[timer.value]))
+        self._tick()
+        self._arrived.append((self.now, self._pending[timer.value]))
         self._admit_due()
         self._settled()
 
@@ -178,7 +179,7 @@ class Engine:
             self._admit(arrived_s, arrival)
 
     def _admit(self, arrived_s: float, arrival: Any) -> None:
-        scenario, now = self.plan.scenario, self.env.now
+        scenario, now = self.plan.scenario, self.now
         mix = scenario.workload.circuits
         circuit = mix[arrival.entry].circuit if mix else scenario.circuit
         number = len(self.proofs)
@@ -211,7 +212,7 @@ class Engine:
                 self.block(actor, limit)
                 return
             if granted is True:
-                self.ledger.held[limit] -= self.env.now
+                self.ledger.held[limit] -= self.now
         self.runnable.append((actor, RETRY))
 
     # ----------------------------------------------------------------- stepping
@@ -228,7 +229,9 @@ class Engine:
             actor, value = runnable.popleft()
             self._resume(actor, value)
         self.rates.settle()
-        self.ledger.watch_ramps()
+        ram = self.ledger.ram
+        if ram.live + ram.cached > ram.capacity or self.ledger.watched is not None:
+            self.ledger.watch_ramps()
         if not self.stopped and not self._open_sets and not self._arrived and len(self.proofs) == len(self._pending):
             self._stop()
 
@@ -244,7 +247,7 @@ class Engine:
             elif value is not True:
                 delay = self._channel_wake_s
             elif actor.waits_for in self.ledger.held:
-                self.ledger.held[actor.waits_for] -= self.env.now
+                self.ledger.held[actor.waits_for] -= self.now
                 delay = self._wake_s if self.programs.is_lock(actor.waits_for) else 0.0
             else:
                 actor.owns = False  # a channel took the set
@@ -263,21 +266,26 @@ class Engine:
     def _late(self, timer: SimEvent) -> None:
         if self.stopped:
             return
-        self.rates.advance(self.env.now)
-        self.arbiter.now = self.env.now
+        self._tick()
         self.runnable.append(timer.value)
         self._settled()
 
-    def _ended(self, cost: Cost, owner: Any) -> None:
-        """A piece of work is done (called by the rates; the actor goes on in `_settled`)."""
-        self.arbiter.now = self.env.now
-        if type(owner) is Actor:
-            if self.shuffle is not None and self.shuffle.random() < 0.25:
+    def _ended(self, done: list[Work]) -> None:
+        """Some work is done: its owners go on."""
+        self.now = self.arbiter.now = self.rates.now
+        for _, _, _, owner in done:
+            if type(owner) is not Actor:
+                self.devices.done(owner)
+            elif self.shuffle is not None and self.shuffle.random() < 0.25:
                 self._delay(2.0 * self._wake_s * self.shuffle.random(), owner, True)
             else:
                 self.runnable.append((owner, True))
-        else:
-            self.devices.done(owner)
+        self._settled()
+
+    def _tick(self) -> None:
+        """SimPy's clock has moved: so do all others."""
+        self.rates.advance(self.env.now)
+        self.now = self.arbiter.now = self.env.now
 
     def _resume(self, actor: Actor, value: Any) -> None:
         if actor.waits_for is not None:
@@ -312,7 +320,7 @@ class Engine:
 
     def block(self, actor: Actor, what: str) -> bool:
         """The actor waits from now on. Returns False, as a compiled step does then."""
-        actor.waits_for, actor.since = what, self.env.now
+        actor.waits_for, actor.since = what, self.now
         if self.events is not None:
             self._event("wait", actor, what)
         return False
@@ -320,7 +328,7 @@ class Engine:
     def _waited(self, actor: Actor) -> None:
         what = actor.waits_for
         actor.waits_for = None
-        self.waited[what] = self.waited.get(what, 0.0) + self.env.now - actor.since
+        self.waited[what] = self.waited.get(what, 0.0) + self.now - actor.since
         if self.events is not None:
             self._event("grant", actor, what)
 
@@ -328,14 +336,14 @@ class Engine:
         token = actor.token if actor.owns or actor.token is not None else None
         where = {} if token is None else {"proof": token.proof, "partition": token.partition}
         gpu = actor.gpu if actor.pool else None
-        self.events.append(Event(self.env.now, kind, name, actor.name, gpu=gpu, **where, **more))
+        self.events.append(Event(self.now, kind, name, actor.name, gpu=gpu, **where, **more))
 
     def take(self, actor: Actor, token: SimToken) -> None:
         """A pool worker has got a set: it leaves the one before and binds itself to this one."""
         self.leave(actor)
         actor.token, actor.owns = token, True
         actor.program = self.programs.of(actor.kind, token.circuit, actor.gpu)
-        token.taken_s = self.env.now
+        token.taken_s = self.now
 
     # ------------------------------------------------------------ ends of actors
 
@@ -349,7 +357,7 @@ class Engine:
             return
         actor.owns = False
         if actor.pool:
-            token.owner.gpu_call_s += self.env.now - token.taken_s
+            token.owner.gpu_call_s += self.now - token.taken_s
         if actor.handle is not None:
             self._end_handle(actor.handle)
         self.detach(token)
@@ -372,12 +380,12 @@ class Engine:
             self.ledger.before_free()
             rows = list(token.buffers.items())
             for name, _ in token.claims:
-                self.ledger.held[name] += self.env.now
+                self.ledger.held[name] += self.now
             self.arbiter.unwind(token)
             if self.events is not None:
                 for buffer, (pool, nbytes, _) in reversed(rows):
                     self.ledger.emit("free", token, buffer, pool, nbytes, "unwind")
-                self.events.append(Event(self.env.now, "unwind", proof=token.proof, partition=token.partition))
+                self.events.append(Event(self.now, "unwind", proof=token.proof, partition=token.partition))
         self._open_sets -= 1
         proof = token.owner
         proof.open_sets -= 1
@@ -390,7 +398,7 @@ class Engine:
         if token is not None and not token.failed and self.plan.pipeline.workers[actor.kind].limit is not None:
             limit = limit_permit(actor.kind)
             self.arbiter.release(token, limit)
-            self.ledger.held[limit] += self.env.now
+            self.ledger.held[limit] += self.now
         self.leave(actor)
         if actor.pool:
             return 0
@@ -408,7 +416,7 @@ class Engine:
     def complete(self, actor: Actor) -> None:
         """One partition (or the whole proof) is out."""
         proof: Proof = actor.token.owner
-        now = self.env.now
+        now = self.now
         self.completion_s.append(now)
         proof.to_complete -= 1
         if self.events is not None:
@@ -434,7 +442,7 @@ class Engine:
     # ------------------------------------------------------------------ failure
 
     def _run_out(self, error: OutOfMemory, actor: Actor | None) -> None:
-        now = self.env.now
+        now = self.now
         if self.oom is None:
             self.oom = (now, error)
         if self.events is not None:
@@ -452,7 +460,7 @@ class Engine:
     def stop_run(self, error: OutOfMemory) -> None:
         """Host memory ran out: the kernel ends the process."""
         if self.events is not None:
-            self.events.append(Event(self.env.now, "fail", reason=str(error)))
+            self.events.append(Event(self.now, "fail", reason=str(error)))
         self.runnable.clear()
         self._stop()
 
@@ -462,7 +470,7 @@ class Engine:
         proof.failure = reason
         self.failures[proof.number] = reason
         if self.events is not None:
-            self.events.append(Event(self.env.now, "fail", proof=proof.number, reason=reason))
+            self.events.append(Event(self.now, "fail", proof=proof.number, reason=reason))
         dropped = self.arbiter.fail("proof", proof.number, reason)
         for token in proof.members:
             token.failed = True

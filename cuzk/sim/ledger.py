@@ -35,7 +35,7 @@ class Ledger:
         self.marks: list[dict[str, Any]] = []
         """The integrals at each completed proof."""
         self.base, self.slack = 0, 0.0
-        self._watched: SimEvent | None = None
+        self.watched: SimEvent | None = None
         self._device_tokens: dict[Any, Token] = {}
 
     def residents_loaded(self, slack: float) -> None:
@@ -73,31 +73,30 @@ class Ledger:
         """Memory is about to be given back: what is resident now may be the peak."""
         level = self.resident()
         if level > self.peak_resident:
-            self.peak_resident, self.peak_resident_at = level, self.engine.env.now
+            self.peak_resident, self.peak_resident_at = level, self.engine.now
             self.peak_holders = self.ram.holders()
 
     def watch_ramps(self) -> None:
         """If the pages being touched can exceed the RAM, run out of it when they do."""
         ram = self.ram
         if ram.live + ram.cached <= ram.capacity:
-            self._watched = None
+            self.watched = None
             return
         if self.engine.stopped:
             return
-        self._watched = None
+        self.watched = None
         level = self.resident()
         if level > ram.capacity:
             self._run_out()
             return
         slope = sum(ramp.a / ramp.cls.slowdown for ramp in self.ramps if ramp.n)
         if slope > 0.0:
-            self._watched = Timeout(self.engine.env, (ram.capacity - level + 1) / slope)
-            self._watched.callbacks.append(self._full)
+            self.watched = Timeout(self.engine.env, (ram.capacity - level + 1) / slope)
+            self.watched.callbacks.append(self._full)
 
     def _full(self, timer: SimEvent) -> None:
-        if timer is self._watched and not self.engine.stopped:  # nothing has changed since it was set
-            self.engine.rates.advance(self.engine.env.now)
-            self.engine.arbiter.now = self.engine.env.now
+        if timer is self.watched and not self.engine.stopped:  # nothing has changed since it was set
+            self.engine._tick()
             self._run_out()
 
     def _run_out(self) -> None:
@@ -117,8 +116,7 @@ class Ledger:
 
     def proof_done(self) -> None:
         engine, rates = self.engine, self.engine.rates
-        now = engine.env.now
-        rates.advance(now)
+        now = engine.now
         claims = engine.arbiter._claims
         self.marks.append({
             "t": now,
@@ -143,7 +141,7 @@ class Ledger:
         for name in engine.arbiter.chain(pool):
             level = engine.arbiter.pools[name]
             engine.events.append(Event(
-                engine.env.now, kind, buffer, worker, proof=proof, partition=partition, pool=name, bytes=nbytes,
+                engine.now, kind, buffer, worker, proof=proof, partition=partition, pool=name, bytes=nbytes,
                 live=level.live, reserved=level.reserved, capacity=level.capacity,
                 resident=self.resident() if name == "ram" else level.reserved,
             ))  # fmt: skip
@@ -152,5 +150,5 @@ class Ledger:
         """The resident level of the host's memory, where its slope changes."""
         engine = self.engine
         assert engine.events is not None
-        engine.events.append(Event(engine.env.now, "sample", pool="ram", resident=self.resident()))
+        engine.events.append(Event(engine.now, "sample", pool="ram", resident=self.resident()))
 

@@ -199,7 +199,7 @@ class _Compiler:
         def op(actor: Actor) -> bool:
             granted = arbiter.acquire(actor, actor.token, name, n)
             if granted is True:
-                ledger.held[name] -= engine.env.now
+                ledger.held[name] -= engine.now
                 return True
             if granted is FAILED:
                 engine._abandon(actor)
@@ -218,7 +218,7 @@ class _Compiler:
                 engine._abandon(actor)
                 return False
             arbiter.release(token, name)
-            ledger.held[name] += engine.env.now
+            ledger.held[name] += engine.now
             return True
 
         self.ops.append(op)
@@ -352,7 +352,11 @@ class _Compiler:
         if cost.jitter is None:
             return lambda token: base
         index, cv, group_cv = cost.jitter
-        return lambda token: base * factor(cv, group_cv, token.own[index], token.owner.deviates[0][index])
+
+        def jittered(token: Any) -> float:
+            return base * factor(cv, group_cv, token.own[index], token.owner.deviates[0][index])
+
+        return jittered
 
     def _work(self, cost: Cost, on: str, name: str) -> None:
         engine, rates = self.engine, self.engine.rates

@@ -53,7 +53,7 @@ class SlowdownClass:
         self.group, self.m = group, m
         self.v = 0.0
         self.slowdown = 1.0
-        self.ends: list[tuple[float, int, Cost, Any]] = []
+        self.ends: list[Work] = []
 
 
 class Cost:
@@ -65,6 +65,10 @@ class Cost:
                  device: int | None, jitter: tuple[int, float, float] | None) -> None:  # fmt: skip
         self.name, self.cls, self.seconds, self.device, self.jitter = name, cls, seconds, device, jitter
         self.demand, self.cores, self.load = round(demand * UNIT), round(cores * UNIT), round(load * UNIT)
+
+
+Work = tuple[float, int, Cost, Any]
+"""One piece in progress: its end on the clock of its class, number, cost, owner."""
 
 
 class Ramp:
@@ -96,16 +100,18 @@ class Ramp:
 
 
 class SharedRates:
-    """All work in progress. `ended(cost, owner)` is called when a piece is done; then `settled()` once an instant."""
+    """All work in progress. At each end of some, `ended(done)` gets the (end, number, cost, owner) of what is done."""
 
-    def __init__(self, env: Environment, exponent: float, cores: Group, ended: Callable[[Cost, Any], None],
-                 settled: Callable[[], None]) -> None:  # fmt: skip
+    def __init__(self, env: Environment, exponent: float, cores: Group, ended: Callable[[list[Work]], None]) -> None:
         self.env, self.q, self.cores = env, exponent, cores
-        self._ended, self._settled = ended, settled
+        self._ended = ended
         self._active: list[SlowdownClass] = []
         self._next: SlowdownClass | None = None
         self._timer: Event | None = None
+        self._fired = [self._fire]
         self._changed = False
+        self._slowdowns: dict[int, float] = {}
+        """S by demand."""
         self.started = 0
         self.now = 0.0
         self.demand = 0
@@ -126,15 +132,18 @@ class SharedRates:
     def start(self, cost: Cost, work_s: float, owner: Any) -> None:
         """Begin a piece of work; the clocks stand at the present."""
         cls = cost.cls
-        if not cls.ends:
+        ends = cls.ends
+        if not ends:
             self._active.append(cls)
-        self.started += 1
-        heappush(cls.ends, (cls.v + work_s, self.started, cost, owner))
+        self.started = number = self.started + 1
+        heappush(ends, (cls.v + work_s, number, cost, owner))
         self.demand += cost.demand
         self.cores.load += cost.cores
-        if cost.load:
-            cls.group.load += cost.load
-            cls.group.area -= cost.load * self.now
+        load = cost.load
+        if load:
+            group = cls.group
+            group.load += load
+            group.area -= load * self.now
         self._changed = True
 
     def settle(self) -> None:
@@ -142,12 +151,16 @@ class SharedRates:
         if not self._changed:
             return
         self._changed = False
-        q = self.q
-        s = self.slowdown = (1.0 + (self.demand / UNIT) ** q) ** (1.0 / q)
+        demand = self.demand
+        s = self._slowdowns.get(demand)
+        if s is None:
+            s = self._slowdowns[demand] = (1.0 + (demand / UNIT) ** self.q) ** (1.0 / self.q)
+        self.slowdown = s
         soonest, due = 1e300, None
         for cls in self._active:
+            m = cls.m
+            slow = 1.0 - m + m * s if m else 1.0
             group = cls.group
-            slow = 1.0 - cls.m + cls.m * s
             if group.load > group.capacity:
                 slow *= group.slowdown()
             cls.slowdown = slow
@@ -158,33 +171,34 @@ class SharedRates:
         if due is None:
             self._timer = None
             return
-        env = self.env
-        timer = self._timer = Event(env)
-        timer._ok, timer._value = True, None
-        timer.callbacks = [self._fire]
-        env.schedule(timer, NORMAL, soonest if soonest > 0.0 else 0.0)
+        timer = self._timer
+        if timer is None or timer.callbacks is not None:  # none, or one that still waits in SimPy's queue
+            timer = self._timer = Event(self.env)
+            timer._ok, timer._value = True, None
+        timer.callbacks = self._fired
+        self.env.schedule(timer, NORMAL, soonest if soonest > 0.0 else 0.0)
 
     def _fire(self, timer: Event) -> None:
         if timer is not self._timer:
             return  # the loads changed after it was set: a newer timer is under way
         self.advance(self.env.now)
         cls = self._next
-        ends = cls.ends
-        done = [heappop(ends)]
-        v = cls.v = done[0][0]  # exactly its end, whatever rounding the clock has
+        ends = cls.ends  # type: ignore[union-attr]
+        first = heappop(ends)
+        v = cls.v = first[0]  # exactly its end, whatever rounding the clock has
+        done = [first]
         while ends and ends[0][0] <= v:
             done.append(heappop(ends))
         if not ends:
             self._active.remove(cls)
-        for _, _, cost, owner in done:
-            self._end(cost, owner)
-        self._settled()
-
-    def _end(self, cost: Cost, owner: Any) -> None:
-        self.demand -= cost.demand
-        self.cores.load -= cost.cores
-        if cost.load:
-            cost.cls.group.load -= cost.load
-            cost.cls.group.area += cost.load * self.now
+        now = self.now
+        for _, _, cost, _ in done:
+            self.demand -= cost.demand
+            self.cores.load -= cost.cores
+            load = cost.load
+            if load:
+                group = cost.cls.group
+                group.load -= load
+                group.area += load * now
         self._changed = True
-        self._ended(cost, owner)
+        self._ended(done)
