@@ -14,7 +14,7 @@ import sys
 import time
 from typing import Any
 
-from cuzk.cli.proving import print_json, terminal_progress, warn_development
+from cuzk.cli.proving import print_json, quotient_list, terminal_progress, warn_development
 
 ZERO = "00" * 32
 
@@ -27,6 +27,8 @@ def add_parser(subparsers: Any) -> None:
     setup = verbs.add_parser("setup", help="a development key for a sector's circuit")
     setup.add_argument("--sector", required=True, metavar="SIZE", help="2KiB, 8MiB or 512MiB")
     setup.add_argument("-o", "--output", required=True, metavar="KEY", help=".params (Filecoin's layout), .ckey or .zkey")
+    setup.add_argument("--quotients", type=quotient_list, metavar="LIST",
+                       help=".ckey only: c-free, odd-coset, bellman, or all (default); fewer make a smaller file")  # fmt: skip
     prove = verbs.add_parser("prove", help="prove that a sector is sealed")
     prove.add_argument("directory", metavar="DIR", help="the sealed sector")
     prove.add_argument("key", metavar="KEY", help=".params, .ckey or .zkey of the circuit, or a folder with .params")
@@ -110,14 +112,19 @@ def _seal(args: argparse.Namespace) -> int:
 
 
 def _setup(args: argparse.Namespace) -> int:
+    from cuzk.errors import InputError
+    from cuzk.groth16.key import QUOTIENTS
     from cuzk.groth16.setup.development import key_suffix, setup_development
     from cuzk.porep.partition import PartitionMaker
     from cuzk.porep.proving import porep_system
 
     start = time.perf_counter()
     shape = _small_shape(args.sector)
-    key_suffix(args.output)
-    setup_development(porep_system(PartitionMaker(shape)), args.output, progress=terminal_progress())
+    suffix = key_suffix(args.output)
+    if args.quotients and suffix != ".ckey":
+        raise InputError(f"--quotients is for .ckey; a {suffix} serves one quotient by its format")
+    system = porep_system(PartitionMaker(shape))
+    setup_development(system, args.output, quotients=args.quotients or QUOTIENTS, progress=terminal_progress())
     warn_development(args.output)
     total_s, size = time.perf_counter() - start, os.path.getsize(args.output)
     if args.json:
