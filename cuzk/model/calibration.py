@@ -150,6 +150,8 @@ class Latency(Sourced):
     """From the release of a lock to the start of the waiter that gets it."""
     channel_wake: Seconds = 0.0
     spawn: Seconds = 0.0
+    turnaround: Seconds = 0.0
+    """From the end of a set to the next claim of the same pool worker: what it does for neither."""
 
 
 class Memory(Sourced):

@@ -72,6 +72,7 @@ class Engine:
         self._wake_s = calibration.latency.lock_wake
         self._channel_wake_s = calibration.latency.channel_wake
         self._spawn_s = calibration.latency.spawn
+        self.turnaround_s = calibration.latency.turnaround
 
         machine, law = plan.scenario.machine, calibration.contention
         cores = machine.cores * (1.0 + law.smt_yield * (machine.smt - 1))
@@ -404,6 +405,12 @@ class Engine:
             return 0
         if actor.slot is not None:
             self._slots[actor.kind].discard(actor.slot)
+        return False
+
+    def turn_around(self, actor: Actor) -> bool:
+        """A pool worker is through with its set, and takes a moment before it claims the next one."""
+        self.leave(actor)
+        self._delay(self.turnaround_s, actor, True)
         return False
 
     def name_lane(self, actor: Actor) -> None:

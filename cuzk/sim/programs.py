@@ -148,6 +148,8 @@ class _Compiler:
         if engine.events is not None and self.spec.start != "pool":
             self.ops.append(_always(engine.name_lane))
         self.steps(self.spec.steps)
+        if self.spec.start == "pool" and engine.turnaround_s > 0.0:
+            self.ops.append(engine.turn_around)
         self.ops.append(engine.end)
         return self.ops
 

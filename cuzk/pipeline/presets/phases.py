@@ -1,4 +1,4 @@
-"""The phases of the reference system and the stand-alone prover: the policy's options. A scenario takes these where it is open."""
+"""The phases of the reference system and the stand-alone prover as values of the policy; scenarios take what they leave open."""
 
 from __future__ import annotations
 

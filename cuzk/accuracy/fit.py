@@ -1,0 +1,247 @@
+"""Fit of a calibration to measured points: least squares of relative errors, few parameters, all rows at once.
+
+Each target is log(predicted / measured) over the spread that its metric is expected to have; a verdict is a hinge on the
+peak's distance from the limit. The simulator runs with fixed seeds, so the function is deterministic; it has small steps
+where one partition overtakes another, which a wide difference step (4 %) smooths. Parameters are fitted as logarithms.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from cuzk.accuracy.backtest import scored
+from cuzk.accuracy.points import Points
+from cuzk.accuracy.predict import Sample, sample
+from cuzk.accuracy.recipe import Recipe
+from cuzk.accuracy.scenarios import Case, Unscored, case
+from cuzk.errors import InputError
+from cuzk.model.calibration import Calibration
+from cuzk.pipeline.plan import compile
+from cuzk.sim.sweeps import in_parallel
+
+SPREAD = {"s_per_proof": 0.015, "steady_s_per_proof": 0.015, "prove_s": 0.025, "peak_ram_gib": 0.03}
+"""Relative standard deviation that a measured figure is taken to have: two runs of one configuration differed by 2 %."""
+HINGE = 0.05
+"""A verdict's margin: the peak must lie this far on the right side of the limit to cost nothing."""
+PRIOR = 1.5
+"""Standard deviation of each parameter's logarithm around its start: weak, it only holds what the data leave open."""
+STEP = 0.04
+CLIP = 8.0
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Target:
+    """One figure to come near to."""
+
+    point: str
+    metric: str
+    value: float | str
+    fold: tuple[Any, ...]
+
+
+@dataclass
+class Problem:
+    """Points, their scenarios, and what must come out of them."""
+
+    recipe: Recipe
+    cases: list[Case]
+    seeds: int = 1
+    processes: int | None = None
+    evaluations: int = 0
+    simulations: int = 0
+    targets: list[Target] = field(default_factory=list)
+
+    def calibration(self, z: Sequence[float]) -> Calibration:
+        return self.recipe.calibration(self.values(z))
+
+    def values(self, z: Sequence[float]) -> dict[str, float]:
+        """Parameters from logarithms relative to their starts, kept within their bounds."""
+        return {
+            free.name: min(free.high, max(free.low, free.start * math.exp(step)))
+            for free, step in zip(self.recipe.free, z, strict=True)
+        }
+
+    def residuals(self, z: Sequence[float], only: set[int] | None = None) -> list[float]:
+        """One a target (of the cases `only`, by index), in order."""
+        calibration = self.calibration(z)
+        chosen = [i for i in range(len(self.cases)) if only is None or i in only]
+        jobs = [
+            lambda c=self.cases[i], n=n: sample(_with(c, calibration), 1 + n, None, batch=c.batch)
+            for i in chosen
+            for n in range(self.seeds)
+        ]
+        samples = in_parallel(jobs, self.processes)
+        self.evaluations += 1
+        self.simulations += len(jobs)
+        out: list[float] = []
+        for k, i in enumerate(chosen):
+            mine = samples[k * self.seeds : (k + 1) * self.seeds]
+            out += [_residual(self.cases[i], metric, value, mine) for metric, value in scored(self.cases[i].point).items()]
+        return out
+
+
+def _with(found: Case, calibration: Calibration) -> Any:
+    return found.scenario.model_copy(update={"calibration": calibration})
+
+
+def _residual(found: Case, metric: str, value: float | str, samples: Sequence[Sample]) -> float:
+    if metric == "oom":
+        limit = compile(found.scenario).pools["ram"] / 2**30
+        peak = statistics.fmean(s.peak_ram_gib for s in samples)
+        if value == "vram":
+            return 0.0
+        away = (limit - peak) / limit * (-1.0 if value == "ram" else 1.0)
+        return min(CLIP, max(0.0, HINGE - away) / HINGE)
+    figures = [getattr(s, metric) for s in samples]
+    known = [f for f in figures if f is not None and f > 0]
+    if not known:
+        return CLIP
+    error = math.log(statistics.fmean(known) / float(value)) / SPREAD[metric]
+    return max(-CLIP, min(CLIP, error))
+
+
+def fold_of(found: Case) -> tuple[Any, ...]:
+    """Points that differ in less than phase, pw and gw stay together when some are left out."""
+    policy = compile(found.scenario).policy
+    return str(found.scenario.pipeline).removesuffix("-prefix"), policy.pw, policy.gw, found.batch
+
+
+def problem(points: Points, recipe: Recipe, *, seeds: int = 1, processes: int | None = None) -> Problem:
+    """The usable points of a file. Raises InputError if there are none."""
+    out = Problem(recipe, [], seeds, processes)
+    for point in points.points:
+        if not scored(point):
+            continue
+        try:
+            found = case(point, recipe.base, points.systems)
+        except (Unscored, InputError):
+            continue
+        out.cases.append(found)
+        out.targets += [Target(point.id, m, v, fold_of(found)) for m, v in scored(point).items()]
+    if not out.cases:
+        raise InputError(f"{points.path}: no point that can be fitted to")
+    return out
+
+
+@dataclass
+class Fit:
+    """What came out, and how well the data determine it."""
+
+    values: dict[str, float]
+    errors: dict[str, float]
+    """Relative standard error of each parameter."""
+    z: list[float]
+    jacobian: Any
+    residuals: list[float]
+    rms: float
+    """Root mean square of the residuals in units of their expected spread."""
+    singular: list[tuple[float, dict[str, float]]]
+    """Singular values of the Jacobian with their directions, weakest first: below about 1 the data say nothing."""
+    evaluations: int
+    simulations: int
+    seconds: float
+
+
+def cost_ahead(p: Problem, rounds: int) -> str:
+    """What a fit will take, from one timed evaluation."""
+    started = time.monotonic()
+    p.residuals([0.0] * len(p.recipe.free))
+    each = time.monotonic() - started
+    n = rounds * (len(p.recipe.free) + 2)
+    return (
+        f"{len(p.recipe.free)} parameters, {len(p.targets)} figures of {len(p.cases)} points, {p.seeds} seed(s): up to {n} evaluations, "
+        f"about {n * each:.0f} s"
+    )
+
+
+def fit(p: Problem, *, rounds: int = 10, say: Say | None = None) -> Fit:
+    """Damped Gauss-Newton (scipy least_squares with a soft L1 loss)."""
+    import numpy as np
+    from scipy.optimize import least_squares
+
+    started, k = time.monotonic(), len(p.recipe.free)
+    low = [math.log(max(f.low, 1e-9) / f.start) if f.low > 0 else -6.0 for f in p.recipe.free]
+    high = [math.log(f.high / f.start) for f in p.recipe.free]
+
+    def function(z: Any) -> Any:
+        found = p.residuals(list(z))
+        if say is not None:
+            say(f"evaluation {p.evaluations}: rms {math.sqrt(statistics.fmean(r * r for r in found)):.3f}")
+        return np.concatenate([found, np.asarray(z) / PRIOR])
+
+    bounds = ([min(a, -1e-6) for a in low], [max(b, 1e-6) for b in high])
+    start = np.zeros(k)
+    # the difference step is relative to the argument's size, which is zero at the start: give it the step itself
+    found = least_squares(function, start, bounds=bounds, jac=lambda z: _jacobian(function, z), loss="soft_l1", max_nfev=rounds,
+                          xtol=2e-3, ftol=2e-3)
+    z = [float(v) for v in found.x]
+    residuals = function(found.x)[: len(p.targets)]
+    return _described(p, z, found.jac[: len(p.targets)], [float(r) for r in residuals], time.monotonic() - started)
+
+
+def _jacobian(function: Callable[[Any], Any], z: Any) -> Any:
+    """Central differences with a wide step."""
+    import numpy as np
+
+    columns = []
+    for i in range(len(z)):
+        up, down = np.array(z), np.array(z)
+        up[i] += STEP
+        down[i] -= STEP
+        columns.append((function(up) - function(down)) / (2 * STEP))
+    return np.stack(columns, axis=1)
+
+
+def _described(p: Problem, z: list[float], jacobian: Any, residuals: list[float], seconds: float) -> Fit:
+    import numpy as np
+
+    rms = math.sqrt(statistics.fmean(r * r for r in residuals))
+    scale = max(1.0, rms)
+    information = jacobian.T @ jacobian / scale**2 + np.eye(len(z)) / PRIOR**2
+    errors = np.sqrt(np.diag(np.linalg.inv(information)))
+    _, singular, directions = np.linalg.svd(jacobian / scale, full_matrices=False)
+    names = [free.name for free in p.recipe.free]
+    weak = [
+        (float(s), {n: round(float(v), 2) for n, v in zip(names, row, strict=True) if abs(v) > 0.2})
+        for s, row in sorted(zip(singular, directions, strict=True), key=lambda pair: float(pair[0]))
+    ]
+    return Fit(p.values(z), dict(zip(names, map(float, errors), strict=True)), z, jacobian, residuals, rms, weak, p.evaluations,
+               p.simulations, seconds)
+
+
+def cross_validate(p: Problem, found: Fit, say: Say | None = None) -> list[tuple[Target, float | None, str]]:
+    """Each fold predicted by a fit without it: (target, relative error or None for verdicts, verdict in words).
+
+    The fit without a fold is one Gauss-Newton step from the whole fit, by its Jacobian without the fold's rows.
+    """
+    import numpy as np
+
+    out: list[tuple[Target, float | None, str]] = []
+    folds = sorted({t.fold for t in p.targets}, key=str)
+    r, j, z = np.array(found.residuals), found.jacobian, np.array(found.z)
+    weights = 1.0 / np.sqrt(np.sqrt(1.0 + r**2))
+    for n, fold in enumerate(folds):
+        if say is not None:
+            say(f"cross-validation {n + 1} of {len(folds)}")
+        kept = np.array([t.fold != fold for t in p.targets])
+        a = np.vstack([j[kept] * weights[kept, None], np.eye(len(z)) / PRIOR])
+        b = np.concatenate([-r[kept] * weights[kept], -z / PRIOR])
+        step = np.linalg.lstsq(a, b, rcond=None)[0]
+        moved = replace(p, evaluations=0, simulations=0)
+        only = {i for i, c in enumerate(p.cases) if fold_of(c) == fold}
+        values = moved.residuals(list(z + step), only)
+        targets = [t for t, k in zip(p.targets, kept, strict=True) if not k]
+        for target, value in zip(targets, values, strict=True):
+            if target.metric == "oom":
+                # the hinge costs 1 at the limit itself: beyond that the verdict is wrong
+                out.append((target, None, "right" if value <= 1.0 else "wrong"))
+            else:
+                out.append((target, math.exp(value * SPREAD[target.metric]) - 1.0, ""))
+    return out
