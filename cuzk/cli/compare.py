@@ -1,8 +1,8 @@
 """`cuzk compare PREDICTED MEASURED`: peaks, curves, step times and time a proof, side by side.
 
 Each is a trace (`cuzk sim --trace`, `cuzk run -o`) or a result document (`--json`); curves and steps need traces. With
---replay (a simulation with the measured durations) each error splits: predicted - replay is the cost laws',
-replay - measured the scheduling model's.
+--scenario (or --replay) the scenario is simulated again with the measured durations, and each error splits: predicted -
+replay is the cost laws', replay - measured the scheduling model's.
 
 Exit code 0; with --gate 4 if a peak or the time a proof is further off than allowed, or the verdicts differ.
 """
@@ -23,6 +23,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("predicted", metavar="PREDICTED", help="trace or result document")
     parser.add_argument("measured", metavar="MEASURED", help="trace or result document")
     parser.add_argument("--replay", metavar="TRACE", help="trace of a simulation with the measured durations")
+    parser.add_argument("--scenario", metavar="FILE", help="make that replay here: the scenario that MEASURED (a trace) ran")
+    parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="PATH=VALUE",
+                        help="override a value of that scenario (repeatable)")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--gate", type=_percent, nargs="?", const=0.1, metavar="PERCENT",
                         help="exit 4 if a resident peak or s/proof is further off than this (default 10)")  # fmt: skip
@@ -42,12 +45,26 @@ def run(args: argparse.Namespace) -> int:
     from cuzk.trace.compare import compare
 
     replay = _side("replay", args.replay) if args.replay else None
+    if args.scenario and replay is None:
+        replay = _replayed(args)
     document = compare(_side("predicted", args.predicted), _side("measured", args.measured), replay)
     missed = _missed(document, args.gate) if args.gate is not None else []
     if args.gate is not None:
         document["gate"] = {"limit": args.gate, "missed": missed}
     print(json.dumps(document, indent=2) if args.json else "\n".join([table(document), *missed]))
     return 4 if missed else 0
+
+
+def _replayed(args: argparse.Namespace) -> Side:
+    """The scenario, simulated with the durations of the measured trace. Raises InputError, ScenarioError."""
+    from cuzk.model.scenario import load_scenario
+    from cuzk.sim import replay
+    from cuzk.trace.compare import side_of_trace
+    from cuzk.trace.jsonl import read_trace
+
+    scenario = load_scenario(args.scenario, args.overrides)
+    result = replay(scenario, read_trace(args.measured).events, trace=True)
+    return side_of_trace("replay", result.events or [])
 
 
 def _side(label: str, path: str) -> Side:

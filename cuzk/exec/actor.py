@@ -39,11 +39,12 @@ if TYPE_CHECKING:
 class Actor(Claimant):
     def __init__(self, engine: Engine, kind: str, gpu: int, set_: Set | None = None, handle: Handle | None = None,
                  label: str | None = None, pool: bool = False, on_device: int | None = None) -> None:  # fmt: skip
-        """`label`: its lane in the trace; None: a numbered lane of its kind, taken when it starts. `on_device`: the device
+        """`label`: its lane in the trace; None: a numbered lane of its kind, taken with its first work. `on_device`: the device
         whose loss ends this actor's set."""
         super().__init__(engine, kind, gpu, set_, label or kind, engine.steps[kind])
         self.handle, self.pool, self.on_device = handle, pool, on_device
         self._numbered = label is None
+        self._slot: int | None = None
         self._taken_s = 0.0
         self._streams: dict[str, Stream] = {}
         self._dealloc_path: str | None = None
@@ -51,12 +52,7 @@ class Actor(Claimant):
     # ---------------------------------------------------------------- the thread
 
     def live(self) -> None:
-        slot = None
         try:
-            if self._numbered:
-                with self.engine.mutex:
-                    slot = self.engine.take_slot(self.kind)
-                self.name = f"{self.kind}:{slot}"
             self._walk()
             while self.pool:
                 self._walk()
@@ -67,7 +63,9 @@ class Actor(Claimant):
         finally:
             for stream in self._streams.values():
                 stream.close()
-            self.engine.ended(self, slot)
+            with self.engine.mutex:
+                self._leave_turns()
+            self.engine.ended(self, self._slot)
 
     def _walk(self) -> None:
         try:
@@ -194,7 +192,7 @@ class Actor(Claimant):
         with engine.mutex:
             if engine.arbiter.is_failed(set_.token):
                 raise SetFailed
-            engine.books.book(set_.token, request, self.name)
+            request = engine.books.book(set_.token, request, self.name)
         self._make(set_, request)
 
     def _make(self, set_: Set, request: Allocation) -> None:
@@ -271,6 +269,10 @@ class Actor(Claimant):
                     step.source, step.direction)  # fmt: skip
 
     def _run(self, on: str, work: Work) -> None:
+        if self._numbered and self._slot is None:
+            with self.engine.mutex:
+                self._slot = self.engine.take_slot(self.kind)
+            self.name = f"{self.kind}:{self._slot}"
         begin, end = self._marks(work, None if on == HOST else on)
         if on != HOST:
             with self.engine.mutex:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -59,11 +60,12 @@ class Books:
             spec.allocator == "cached", deferred=spec.touched_by is not None and pool == "ram", set=set_,
         )  # fmt: skip
 
-    def book(self, token: Token, request: Allocation, worker: str) -> None:
-        """Account for a buffer (mutex held). Raises OutOfMemory."""
+    def book(self, token: Token, request: Allocation, worker: str) -> Allocation:
+        """Account for a buffer (mutex held); the request with what is left of its pool's cache. Raises OutOfMemory."""
         self.arbiter.now = self.now()
         self.arbiter.alloc(token, request.buffer, request.pool, request.nbytes, request.cached, lazy=request.deferred)
         self.emit_levels("alloc", token, request.buffer, request.pool, request.nbytes, worker)
+        return replace(request, cache_bytes=self.arbiter.pools[request.pool].cached)
 
     def book_all(self, token: Token, requests: list[Allocation], guard: int, worker: str) -> bool:
         """Account for all of them if `guard` bytes stay free, else for none (mutex held)."""
@@ -170,7 +172,7 @@ class Books:
     def _reside(self, request: Allocation, worker: str) -> None:
         token = Token(-1, -1, gpu=request.gpu)
         with self.mutex:
-            self.book(token, request, worker)
+            request = self.book(token, request, worker)
         try:
             real = self.device.allocate(request)
         except (MemoryError, OutOfMemoryError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from cuzk.errors import InputError
@@ -33,6 +34,8 @@ class Claimant:
         self.engine, self.kind, self.gpu, self.set, self.name, self.steps = engine, kind, gpu, set_, label, steps
         self.claimed_first = False
         """The first claim has been put already, and is not yet taken up."""
+        self._turns: deque[Claimant] | None = None
+        """The queue for the first claim, until it is made."""
         self._condition = threading.Condition(engine.mutex)
         self._mail: Any = _EMPTY
         self._waits_for: tuple[str, Any] | None = None
@@ -52,11 +55,25 @@ class Claimant:
     def has_mail(self) -> bool:
         return self._mail is not _EMPTY
 
-    def claim_first(self) -> None:
-        """Make the first claim, so that claims queue up in the order in which actors are started (mutex held)."""
+    def claim_first(self, turns: deque[Claimant]) -> None:
+        """Make the first claim, so that claims queue up in the order in which actors are started (mutex held).
+
+        What has something else to do before it stands in `turns`: its claim waits for those of its kind started earlier.
+        """
         if self.steps and isinstance(self.steps[0], _CLAIMS):
             self.claimed_first = True
             self._mail = self._ask(self.steps[0])
+        elif any(isinstance(step, _CLAIMS) for step in self.steps):
+            self._turns = turns
+            turns.append(self)
+
+    def _leave_turns(self) -> None:
+        """Its first claim is made, or will not be: the next one's turn (mutex held)."""
+        turns, self._turns = self._turns, None
+        if turns is not None:
+            turns.remove(self)
+            if turns:
+                turns[0]._condition.notify()
 
     def wake(self, value: Any) -> None:
         """The Arbiter's answer to a claim that had to wait (mutex held)."""
@@ -101,7 +118,10 @@ class Claimant:
         """The value of a granted claim. Raises SetFailed, or Stopped for a `get`, when the scope has failed."""
         asked, self.claimed_first = self.claimed_first, False
         with self.engine.mutex:
+            while self._turns is not None and self._turns[0] is not self:
+                self._condition.wait()
             value = self._mail if asked else self._ask(step)
+            self._leave_turns()
             while value is _EMPTY or value is RETRY:
                 if value is RETRY:
                     self._mail = _EMPTY

@@ -40,6 +40,8 @@ class Allocation:
     gpu: int = 0
     cached: bool = False
     deferred: bool = False
+    cache_bytes: int = 0
+    """What the books leave in the cache of the pool's allocator: the rest of it goes."""
     set: Set | None = None
     """Whose it is; None: resident for the whole run."""
 

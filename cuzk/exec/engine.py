@@ -2,8 +2,8 @@
 
 One mutex guards the Arbiter and all bookkeeping. Each actor waits on a condition of its own, and the Arbiter's list says
 whom to wake, so nobody is served out of turn. The first claim of an actor is made by whoever starts it, in order: the
-order in which threads start is the system's whim, the order of claims is the pipeline's. A task whose first claim has to
-wait gets no thread until it is granted.
+order in which threads start is the system's whim, the order of claims is the pipeline's. A task that begins with a claim
+which has to wait gets no thread until it is granted.
 
 Failure has a scope. `fail_proof` and `fail_run` mark the sets concerned and wake their waiters; every actor then leaves
 its set at its next step, and the last one to leave gives back what the set holds: buffers in reverse order, then locks
@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable
 from cuzk.errors import CuzkError, InputError, Interrupted, OutOfMemoryError
 from cuzk.exec.actor import Actor
 from cuzk.exec.books import Books
+from cuzk.exec.claims import Claimant
 from cuzk.exec.device import Device, DeviceLost
 from cuzk.exec.sets import Handle, Proof, Set
 from cuzk.model.circuit import Circuit
@@ -52,6 +53,7 @@ class Engine:
         self._in_flight = 0
         self._actors: set[Actor] = set()
         self._slots: dict[str, set[int]] = {}
+        self._turns: dict[str, deque[Claimant]] = {}
         self.steps = {name: tuple(worker.steps) for name, worker in plan.pipeline.workers.items()}
         for name, worker in plan.pipeline.workers.items():
             if worker.limit is not None:  # so many of them at once: a permit around the whole of it
@@ -180,7 +182,7 @@ class Engine:
     def start(self, actor: Actor) -> None:
         """Make the actor's first claim for it, and give it a thread once that is granted (mutex held)."""
         self._actors.add(actor)
-        actor.claim_first()
+        actor.claim_first(self._turns.setdefault(actor.kind, deque()))
         if actor.has_mail or not actor.claimed_first:
             actor.begin_thread()
 

@@ -87,8 +87,7 @@ class NullDevice:
 
     def allocate(self, request: Allocation) -> Any:
         device_like = request.pool.startswith("vram") or self.scale < 1
-        if request.cached:
-            self._shrink_cache(request.pool, round(request.nbytes * self.scale))
+        self._shrink_cache(request.pool, round(request.cache_bytes * self.scale))
         buffer = HostBuffer(round(request.nbytes * self.scale), device_like)
         if device_like:
             pool = "ram" if request.pool == "pinned" else request.pool
@@ -123,16 +122,18 @@ class NullDevice:
             self._counted.get("ram" if pool == "pinned" else pool, set()).discard(buffer)
         buffer.close()
 
-    def _shrink_cache(self, pool: str, nbytes: int) -> None:
-        """A caching allocator serves a request from what it keeps: that much of the cache goes."""
+    def _shrink_cache(self, pool: str, keep_bytes: int) -> None:
+        """A caching allocator serves a request from what it keeps, or must give way to it."""
         with self._mutex:
-            while nbytes > 0 and self._cache.get(pool):
-                last = self._cache[pool][-1]
-                if last.touched > nbytes:
-                    last.shrink(last.touched - nbytes)
+            cache = self._cache.get(pool, [])
+            excess = sum(buffer.touched for buffer in cache) - keep_bytes
+            while cache and excess > 0:
+                last = cache[-1]
+                if last.touched > excess:
+                    last.shrink(last.touched - excess)
                     return
-                nbytes -= last.touched
-                self._cache[pool].pop()
+                excess -= last.touched
+                cache.pop()
                 self._counted.get(pool, set()).discard(last)
                 last.close()
 

@@ -203,12 +203,12 @@ def calibration_data(table: Sequence[StepCost], base: Mapping[str, Any], *, name
     costs: dict[str, Any] = {}
     for step, law in base.items():
         row = measured.get(step)
-        if row is None:
+        if row is None or (law.get("link") is not None and not row.rate_bytes_s):  # a copy of unknown size says nothing
             costs[step] = dict(law)
             continue
         kept = {key: law[key] for key in ("cores", "dram", "dram_demand", "gpu", "link") if law.get(key) is not None}
         new: dict[str, Any] = {"jitter": round(min(1.0, row.jitter), 4), "group_jitter": round(min(1.0, row.group_jitter), 4)}
-        if law.get("link") is not None and row.rate_bytes_s:
+        if law.get("link") is not None:
             new |= {"rate": f"{row.rate_bytes_s:.0f}B/s", "seconds": f"{row.gap_s:.6f}s"}
         else:
             new["seconds"] = f"{row.seconds + row.gap_s:.6f}s"

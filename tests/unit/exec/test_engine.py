@@ -9,8 +9,10 @@ from playing import ROOT, play, quick, scenario
 
 from cuzk.exec.null import NullDevice
 from cuzk.model.scenario import load_scenario
-from cuzk.pipeline.presets import PHASES
+from cuzk.pipeline.presets import PHASES as PRESETS
 
+PHASES = [name for name in PRESETS if name.startswith("phase")]
+"""Those that the calibration used here has costs for."""
 FITTING = {"phase10": ("policy.j=1", "policy.gw=1")}
 """phase 10 with its default runs out of VRAM on this card, and is meant to."""
 
