@@ -23,7 +23,6 @@ class Proof:
     priority: int
     arrived_s: float
     admitted_s: float
-    deviates: tuple[tuple[float, ...], ...]
     to_complete: int = 0
     open_sets: int = 0
     completed_s: float | None = None
@@ -38,14 +37,13 @@ class SimToken(Token):
     """A set, with what the simulator needs to know of it."""
 
     owner: Proof = None  # type: ignore[assignment]
-    own: tuple[float, ...] = ()
-    """Deviates of its step times."""
+    spread: tuple[float, ...] = ()
+    """What the times of its jittered steps are multiplied with."""
     handles: dict[str, Handle] = field(default_factory=dict)
     events: dict[str, StreamEvent] = field(default_factory=dict)
     attached: int = 1
     """Actors and channels that hold it; at 0 it ends."""
     taken_s: float = 0.0
-    born_s: float = 0.0
 
 
 class Actor:

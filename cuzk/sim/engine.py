@@ -20,7 +20,7 @@ from cuzk.pipeline.arbiter import FAILED, RETRY, OutOfMemory, Token
 from cuzk.pipeline.plan import Plan, limit_permit
 from cuzk.sim.actors import Actor, Handle, Proof, SimToken
 from cuzk.sim.devices import Devices
-from cuzk.sim.jitter import deviates
+from cuzk.sim.jitter import factors
 from cuzk.sim.ledger import Ledger
 from cuzk.sim.programs import Programs
 from cuzk.sim.rates import Group, SharedRates, Work
@@ -184,8 +184,8 @@ class Engine:
         mix = scenario.workload.circuits
         circuit = mix[arrival.entry].circuit if mix else scenario.circuit
         number = len(self.proofs)
-        spread = deviates(self.seed, number, circuit.partitions, self.programs.jittered)
-        proof = Proof(number, circuit.name, arrival.priority, arrived_s, now, spread)
+        spread = factors(self.seed, number, circuit.partitions, self.programs.spread)
+        proof = Proof(number, circuit.name, arrival.priority, arrived_s, now)
         self.proofs.append(proof)
         self.in_flight += 1
         if self.events is not None:
@@ -195,7 +195,7 @@ class Engine:
                 continue
             program = self.programs.of(name, circuit.name, 0)
             for part in range(circuit.partitions if worker.start == "partition" else 1):
-                token = SimToken(number, part, circuit.name, owner=proof, own=spread[part + 1], born_s=now)
+                token = SimToken(number, part, circuit.name, owner=proof, spread=spread[part])
                 token.priority = arrival.priority
                 proof.members.append(token)
                 proof.to_complete += 1
@@ -285,8 +285,7 @@ class Engine:
 
     def _tick(self) -> None:
         """SimPy's clock has moved: so do all others."""
-        self.rates.advance(self.env.now)
-        self.now = self.arbiter.now = self.env.now
+        self.now = self.arbiter.now = self.rates.now = self.env.now
 
     def _resume(self, actor: Actor, value: Any) -> None:
         if actor.waits_for is not None:

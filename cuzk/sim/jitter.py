@@ -11,20 +11,25 @@ from functools import lru_cache
 
 LIMIT = 3.0
 """Deviates beyond this many standard deviations are cut: a cost law is no promise about tails."""
+LEAST = 0.1
+"""No step takes less than this share of its time."""
+
+Spread = tuple[tuple[float, float], ...]
+"""For each jittered step: coefficient of variation of its own and of its group's deviate."""
 
 
 @lru_cache(maxsize=4096)
-def deviates(seed: int, proof: int, partitions: int, steps: int) -> tuple[tuple[float, ...], ...]:
-    """Row 0: the group's deviate of each step; row 1 + p: those of partition p."""
-    if steps == 0:
-        return ((),) * (partitions + 1)
+def factors(seed: int, proof: int, partitions: int, spread: Spread) -> tuple[tuple[float, ...], ...]:
+    """For each partition of a proof, what the time of each jittered step is multiplied with."""
+    if not spread:
+        return ((),) * partitions
     gauss = random.Random((seed << 24) ^ (proof * 0x9E3779B1)).gauss
+
+    def deviates() -> list[float]:
+        return [max(-LIMIT, min(LIMIT, gauss(0.0, 1.0))) for _ in spread]
+
+    group = deviates()
     return tuple(
-        tuple([max(-LIMIT, min(LIMIT, gauss(0.0, 1.0))) for _ in range(steps)]) for _ in range(partitions + 1)
+        tuple(max(LEAST, 1.0 + cv * z + group_cv * g) for (cv, group_cv), z, g in zip(spread, deviates(), group, strict=True))
+        for _ in range(partitions)
     )
-
-
-def factor(cv: float, group_cv: float, own: float, group: float) -> float:
-    """What a step's time is multiplied with."""
-    value = 1.0 + cv * own + group_cv * group
-    return value if value > 0.1 else 0.1

@@ -58,7 +58,7 @@ class Ledger:
         out: dict[str, int] = {}
         for ramp in self.ramps:
             if ramp.n:
-                out[ramp.buffer] = out.get(ramp.buffer, 0) + int(ramp.touched())
+                out[ramp.buffer] = out.get(ramp.buffer, 0) + int(ramp.touched(self.engine.now))
         return out
 
     def resident(self) -> int:
@@ -66,7 +66,7 @@ class Ledger:
         level = ram.live - ram.untouched + ram.cached
         for ramp in self.ramps:
             if ramp.n:
-                level += int(ramp.touched())
+                level += int(ramp.touched(self.engine.now))
         return level
 
     def before_free(self) -> None:
@@ -117,6 +117,7 @@ class Ledger:
     def proof_done(self) -> None:
         engine, rates = self.engine, self.engine.rates
         now = engine.now
+        rates.count()
         claims = engine.arbiter._claims
         self.marks.append({
             "t": now,

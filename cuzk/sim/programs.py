@@ -13,7 +13,6 @@ from cuzk.model.calibration import CostLaw
 from cuzk.pipeline import steps as s
 from cuzk.pipeline.arbiter import FAILED
 from cuzk.sim.actors import Actor, Handle, Op
-from cuzk.sim.jitter import factor
 from cuzk.sim.rates import Cost, Group, Ramp, SlowdownClass
 
 if TYPE_CHECKING:
@@ -34,9 +33,9 @@ class Programs:
         self._ramps: dict[tuple[int, str], Ramp] = {}
         self.groups: dict[str, Group] = {"cores": engine.cores}
         laws = self.calibration.costs
-        spread = sorted(name for name, law in laws.items() if law.jitter or law.group_jitter)
-        self._deviate = {name: index for index, name in enumerate(spread)}
-        self.jittered = len(spread)
+        jittered = sorted(name for name, law in laws.items() if law.jitter or law.group_jitter)
+        self._place = {name: index for index, name in enumerate(jittered)}
+        self.spread = tuple((laws[name].jitter, laws[name].group_jitter) for name in jittered)
         self._locks = {
             instance for name, lock in self.plan.pipeline.locks.items()
             for instance in ([f"{name}:{gpu}" for gpu in range(self.plan.gpus)] if lock.per == "gpu" else [name])
@@ -111,9 +110,7 @@ class Programs:
 
     def _make(self, name: str, law_name: str, law: CostLaw, names: dict[str, Any], cls: SlowdownClass, seconds: float,
               extra_demand: float, load: float, device: int | None) -> Cost:  # fmt: skip
-        jitter = None
-        if law.jitter or law.group_jitter:
-            jitter = (self._deviate[law_name], law.jitter, law.group_jitter)
+        jitter = self._place.get(law_name)
         demand = law.dram_demand.evaluate(names) + extra_demand
         if self.engine.options.errors is not None:
             seconds *= self._drawn(law_name, law, "seconds")
@@ -353,12 +350,8 @@ class _Compiler:
             return measured
         if cost.jitter is None:
             return lambda token: base
-        index, cv, group_cv = cost.jitter
-
-        def jittered(token: Any) -> float:
-            return base * factor(cv, group_cv, token.own[index], token.owner.deviates[0][index])
-
-        return jittered
+        place = cost.jitter
+        return lambda token: base * token.spread[place]
 
     def _work(self, cost: Cost, on: str, name: str) -> None:
         engine, rates = self.engine, self.engine.rates
@@ -408,12 +401,12 @@ class _Compiler:
         def run(actor: Actor) -> bool:
             token = actor.token
             work_s = actor.work_s = max(seconds(token), 1e-9)
-            actor.started_v = cost.cls.v
+            v = actor.started_v = cost.cls.at(rates.now)
             actor.at_end = done
             untouched = token.untouched
             for name, ramp, nbytes in ramps:
                 if name in untouched:
-                    ramp.start(nbytes, work_s)
+                    ramp.start(nbytes, work_s, v)
             if traced:
                 ledger.sample()
             rates.start(cost, work_s, actor)

@@ -45,24 +45,31 @@ class Group:
 
 
 class SlowdownClass:
-    """Work of one group with one memory-bound share: one virtual clock `v` (seconds of work) and its ends in order."""
+    """Work of one group with one memory-bound share: one virtual clock (seconds of work) and the ends on it, in order.
 
-    __slots__ = ("ends", "group", "m", "slowdown", "v")
+    The clock stood at `v` at the time `since` and has run at 1/`slowdown` from then on, if there is work.
+    """
+
+    __slots__ = ("ends", "group", "m", "since", "slowdown", "v")
 
     def __init__(self, group: Group, m: float) -> None:
         self.group, self.m = group, m
-        self.v = 0.0
+        self.v = self.since = 0.0
         self.slowdown = 1.0
         self.ends: list[Work] = []
 
+    def at(self, now: float) -> float:
+        """What the clock shows."""
+        return self.v + (now - self.since) / self.slowdown if self.ends else self.v
+
 
 class Cost:
-    """What one step asks for: class, loads (1/UNIT), seconds of work alone, jitter. Made once per step and circuit."""
+    """What one step of one circuit asks for: class, loads (1/UNIT), seconds of work alone, place of its jitter."""
 
     __slots__ = ("cls", "cores", "demand", "device", "jitter", "load", "name", "seconds")
 
     def __init__(self, name: str, cls: SlowdownClass, seconds: float, demand: float, cores: float, load: float,
-                 device: int | None, jitter: tuple[int, float, float] | None) -> None:  # fmt: skip
+                 device: int | None, jitter: int | None) -> None:  # fmt: skip
         self.name, self.cls, self.seconds, self.device, self.jitter = name, cls, seconds, device, jitter
         self.demand, self.cores, self.load = round(demand * UNIT), round(cores * UNIT), round(load * UNIT)
 
@@ -80,11 +87,12 @@ class Ramp:
         self.buffer, self.cls = buffer, cls
         self.n, self.a, self.b = 0, 0.0, 0.0
 
-    def start(self, nbytes: int, work_s: float) -> None:
+    def start(self, nbytes: int, work_s: float, v: float) -> None:
+        """`v`: what the clock shows at the start."""
         slope = nbytes / work_s
         self.n += 1
         self.a += slope
-        self.b += slope * self.cls.v
+        self.b += slope * v
 
     def stop(self, nbytes: int, work_s: float, started_v: float) -> None:
         self.n -= 1
@@ -95,8 +103,8 @@ class Ramp:
         else:
             self.a = self.b = 0.0
 
-    def touched(self) -> float:
-        return self.cls.v * self.a - self.b
+    def touched(self, now: float) -> float:
+        return self.cls.at(now) * self.a - self.b
 
 
 class SharedRates:
@@ -114,27 +122,29 @@ class SharedRates:
         """S by demand."""
         self.started = 0
         self.now = 0.0
+        """The time of the event under way, set by whoever handles it."""
         self.demand = 0
         self.slowdown = 1.0
+        self._counted_to, self._cores_then = 0.0, 0
         self.slowdown_time = self.cores_time = 0.0
         """Integrals over time of S and of the cores asked for, for the report of what binds."""
 
-    def advance(self, now: float) -> None:
-        """Move every clock to `now`; loads have not changed since the last call."""
-        dt = now - self.now
-        if dt > 0.0:
-            self.now = now
-            for cls in self._active:
-                cls.v += dt / cls.slowdown
-            self.slowdown_time += dt * self.slowdown
-            self.cores_time += dt * self.cores.load
+    def count(self) -> None:
+        """Bring the integrals up to now."""
+        dt = self.now - self._counted_to
+        self.slowdown_time += dt * self.slowdown
+        self.cores_time += dt * self._cores_then
+        self._counted_to = self.now
 
     def start(self, cost: Cost, work_s: float, owner: Any) -> None:
-        """Begin a piece of work; the clocks stand at the present."""
-        cls = cost.cls
+        """Begin a piece of work."""
+        cls, now = cost.cls, self.now
         ends = cls.ends
-        if not ends:
+        if ends:
+            cls.v += (now - cls.since) / cls.slowdown
+        else:
             self._active.append(cls)
+        cls.since = now
         self.started = number = self.started + 1
         heappush(ends, (cls.v + work_s, number, cost, owner))
         self.demand += cost.demand
@@ -143,7 +153,7 @@ class SharedRates:
         if load:
             group = cls.group
             group.load += load
-            group.area -= load * self.now
+            group.area -= load * now
         self._changed = True
 
     def settle(self) -> None:
@@ -151,7 +161,11 @@ class SharedRates:
         if not self._changed:
             return
         self._changed = False
-        demand = self.demand
+        now, demand = self.now, self.demand
+        dt = now - self._counted_to
+        self.slowdown_time += dt * self.slowdown
+        self.cores_time += dt * self._cores_then
+        self._counted_to, self._cores_then = now, self.cores.load
         s = self._slowdowns.get(demand)
         if s is None:
             s = self._slowdowns[demand] = (1.0 + (demand / UNIT) ** self.q) ** (1.0 / self.q)
@@ -163,10 +177,12 @@ class SharedRates:
             group = cls.group
             if group.load > group.capacity:
                 slow *= group.slowdown()
-            cls.slowdown = slow
-            left = (cls.ends[0][0] - cls.v) * slow
-            if left < soonest:
-                soonest, due = left, cls
+            if slow != cls.slowdown:
+                cls.v += (now - cls.since) / cls.slowdown
+                cls.since, cls.slowdown = now, slow
+            end = cls.since + (cls.ends[0][0] - cls.v) * slow
+            if end < soonest:
+                soonest, due = end, cls
         self._next = due
         if due is None:
             self._timer = None
@@ -176,22 +192,22 @@ class SharedRates:
             timer = self._timer = Event(self.env)
             timer._ok, timer._value = True, None
         timer.callbacks = self._fired
-        self.env.schedule(timer, NORMAL, soonest if soonest > 0.0 else 0.0)
+        self.env.schedule(timer, NORMAL, soonest - now if soonest > now else 0.0)
 
     def _fire(self, timer: Event) -> None:
         if timer is not self._timer:
             return  # the loads changed after it was set: a newer timer is under way
-        self.advance(self.env.now)
+        now = self.now = self.env.now
         cls = self._next
         ends = cls.ends  # type: ignore[union-attr]
         first = heappop(ends)
         v = cls.v = first[0]  # exactly its end, whatever rounding the clock has
+        cls.since = now
         done = [first]
         while ends and ends[0][0] <= v:
             done.append(heappop(ends))
         if not ends:
             self._active.remove(cls)
-        now = self.now
         for _, _, cost, _ in done:
             self.demand -= cost.demand
             self.cores.load -= cost.cores
