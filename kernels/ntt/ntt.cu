@@ -36,22 +36,20 @@ CUZK_DEVICE void put(u32* x, const uint4& a, const uint4& b) {
 }
 CUZK_DEVICE uint4 quad(const u32* x) { return make_uint4(x[0], x[1], x[2], x[3]); }
 
-// A block's threads at most, eight values each; distance between the two planes of half elements in shared memory.
-#ifndef NTT_THREADS
-#define NTT_THREADS 128
-#define NTT_BLOCKS 5
-#endif
-constexpr u32 MAX_TILE = 8 * NTT_THREADS;
+// Threads of a block at most, eight values each; blocks an SM: what 96 registers a thread allow.
+constexpr u32 PASS_THREADS = 128, PASS_BLOCKS = 5;
+// Distance between the two planes of half elements in shared memory.
+constexpr u32 MAX_TILE = 8 * PASS_THREADS;
 
-// x *= table[entry]
-CUZK_DEVICE void mul_entry(u32* x, const uint4* __restrict__ table, u32 entry) {
-    const uint4* w = table + 4 * static_cast<u64>(entry);
-    uint4 w0 = w[0], w1 = w[1], w2 = w[2], w3 = w[3];
+struct Twiddle {
     u32 low[8], high[8];
-    put(low, w0, w1);
-    put(high, w2, w3);
-    twiddle_mul(x, low, high);
-}
+    CUZK_DEVICE void load(const uint4* __restrict__ table, u32 entry) {
+        const uint4* w = table + 4 * static_cast<u64>(entry);
+        uint4 w0 = w[0], w1 = w[1], w2 = w[2], w3 = w[3];
+        put(low, w0, w1);
+        put(high, w2, w3);
+    }
+};
 
 struct PassTables {
     const uint4 *roots_a, *roots_b, *pre0, *pre1, *post0, *post1, *mid;
@@ -76,13 +74,23 @@ CUZK_DEVICE void transform_pass(uint4* planes, uint4* __restrict__ data, const P
     u32 m = digits, unit = unit_a, rho = EIGHTS || m >= 3 ? 3 : m;
     const uint4* roots = t.roots_a;
 
-    // the same in all threads: value e's slot in its small transform; that transform's bits in the tile, slot apart; the frequency
-    // value e holds afterwards
+    // The same in all threads: value e's slot in its small transform and that transform's bits in the tile, slot apart; the
+    // frequency that value e holds after the transform, and its slot then (eight numbers of four bits).
     auto slot = [&](u32 e) { return EIGHTS ? e : e & ((1u << rho) - 1); };
     auto group = [&](u32 e, u32 at) { return EIGHTS ? 0 : open_gap((e >> rho) << thread_bits, at, rho); };
-    auto frequency = [&](u32 e) { return ((__brev(slot(e)) >> (32 - rho)) * unit) & ((1u << rho) - 1); };
+    u32 frequencies, slots;
+    auto set_unit = [&](u32 unit) {
+        frequencies = slots = 0;
+#pragma unroll
+        for (u32 e = 0; e < 8; e++) {
+            u32 frequency = ((reverse_bits(slot(e), 3) >> (3 - rho)) * unit) & ((1u << rho) - 1);
+            frequencies |= frequency << 4 * e;
+            slots |= reverse_bits(frequency, 3) >> (3 - rho) << 4 * e;
+        }
+    };
+    auto frequency = [&](u32 e) { return frequencies >> 4 * e & 7; };
     auto input_offset = [&](u32 e) { return group(e, cols + m - rho) | slot(e) << (cols + m - rho); };
-    auto output_offset = [&](u32 e) { return group(e, cols + m) | (__brev(frequency(e)) >> (32 - rho)) << (cols + m); };
+    auto output_offset = [&](u32 e) { return group(e, cols + m) | (slots >> 4 * e & 7) << (cols + m); };
     // elements of memory between place 0 of column 0 and another place or column
     auto distance = [&](u32 column, u32 digit, bool reversed) {
         return ((column & ~low_mask) << digits) + (column & low_mask) + ((reversed ? reverse_bits(digit, digits) : digit) << lo);
@@ -113,7 +121,9 @@ CUZK_DEVICE void transform_pass(uint4* planes, uint4* __restrict__ data, const P
                 u32 entry = base0 + (step << shape0.bits);
 #pragma unroll 1
                 for (;;) {
-                    mul_entry(value, table, entry);
+                    Twiddle w;
+                    w.load(table, entry);
+                    twiddle_mul(value, w.low, w.high);
                     if (table == t.pre1 || !t.pre1) break;
                     table = t.pre1;
                     entry = base1 + (step << shape1.bits);
@@ -137,6 +147,7 @@ CUZK_DEVICE void transform_pass(uint4* planes, uint4* __restrict__ data, const P
     for (;;) {
         small_transforms<EIGHTS>(x, rho);
         m -= rho;
+        set_unit(unit);
         const bool inner = m > 0, between = t.roots_b && !second;
         const u32 start = swizzle(own);
         uint4* to = data + 2 * static_cast<u64>(distance(own_column, own >> cols, store_natural));
@@ -163,37 +174,41 @@ CUZK_DEVICE void transform_pass(uint4* planes, uint4* __restrict__ data, const P
             at[0] = quad(x[e]);
             at[MAX_TILE] = quad(x[e] + 4);
         }
-        {
-            const TableShape shape0(post_shape & 0xffff), shape1(post_shape >> 16);
-            const uint4* table1 = to_memory ? t.post1 : nullptr;
-            // entry = base + frequency * stride: within the digit, or of the whole digit's frequency
-            const u32 digit = reverse_bits(own >> cols, digits);
-            const u32 stride0 = inner ? ((own >> cols) & ((1u << m) - 1)) << (digits - m - rho) : 1u << (digits - rho + shape0.bits);
-            const u32 base0 = inner ? 0 : (digit << shape0.bits) + shape0.column(own_low);
-            const u32 base1 = (digit << shape1.bits) + shape1.column(own_low);
+        const uint4* next_table = to_memory ? t.post1 : nullptr;
+        u32 shapes = post_shape;
 #pragma unroll 1
-            for (u32 e = inner ? 1 : 0; e < 8; e++) {
-                const u32 offset = output_offset(e), f = frequency(e);
-                const u32 other = EIGHTS || inner ? 0 : reverse_bits(group(e, cols) >> cols, digits);
+        for (const uint4* table = table0; table; table = next_table, next_table = nullptr, shapes >>= 16) {
+            // entry of value e: base + frequency stride, of the whole digit's frequency or, inside the digit, of the small one
+            const TableShape shape(shapes & 0xffff);
+            const u32 base = inner ? 0 : (reverse_bits(own >> cols, digits) << shape.bits) + shape.column(own_low);
+            const u32 stride = inner ? ((own >> cols) & ((1u << m) - 1)) << (digits - m - rho) : 1u << (digits - rho + shape.bits);
+            auto entry = [&](u32 e) {
+                const u32 other = EIGHTS || inner ? 0 : reverse_bits(group(e, cols) >> cols, digits) << shape.bits;
+                return base + frequency(e) * stride + other;
+            };
+            const bool leave = to_memory && !next_table;
+            // frequency 0 inside the digit: nothing to multiply
+            u32 e = inner ? 1 : 0;
+            Twiddle w;
+            w.load(table, entry(e));
+#pragma unroll 1
+            do {
+                const u32 offset = output_offset(e);
                 uint4* at = planes + (start ^ swizzle(offset));
                 u32 value[8];
                 put(value, at[0], at[MAX_TILE]);
-                const uint4* table = table0;
-                u32 entry = base0 + f * stride0 + (other << shape0.bits);
-#pragma unroll 1
-                for (;;) {
-                    mul_entry(value, table, entry);
-                    if (table == table1 || !table1) break;
-                    table = table1;
-                    entry = base1 + ((f << (digits - rho) | other) << shape1.bits);
-                }
-                if (to_memory) {
+                e++;
+                Twiddle ahead;
+                ahead.load(table, entry(e & 7));
+                twiddle_mul(value, w.low, w.high);
+                w = ahead;
+                if (leave) {
                     store(value, offset);
                 } else {
                     at[0] = quad(value);
                     at[MAX_TILE] = quad(value + 4);
                 }
-            }
+            } while (e < 8);
         }
         if (to_memory) return;
 
@@ -222,7 +237,7 @@ CUZK_DEVICE void transform_pass(uint4* planes, uint4* __restrict__ data, const P
 // geometry: log_n, lo, digits, cols, a byte each from the lowest; mode: bit 0 load_reversed, bit 1 store_natural, bits 4..6 and
 // 8..10 the units of the two roots: which power of 7^((r-1)/8) their eighth roots are.
 #define NTT_PASS(name, eights)                                                                                                 \
-    CUZK_KERNEL(NTT_THREADS, NTT_BLOCKS)                                                                                       \
+    CUZK_KERNEL(PASS_THREADS, PASS_BLOCKS)                                                                                     \
     name(uint4* __restrict__ data, u64 batch_stride, const uint4* __restrict__ roots_a, const uint4* __restrict__ roots_b,     \
          const uint4* __restrict__ pre0, const uint4* __restrict__ pre1, const uint4* __restrict__ post0,                      \
          const uint4* __restrict__ post1, const uint4* __restrict__ mid, u32 geometry, u32 mode, u32 pre_shape,                \
@@ -261,32 +276,28 @@ ntt_table(uint4* __restrict__ table, u32 log_size, u32 bits, const Fr* __restric
 }
 
 // Bit reversal of the index in place. The index is cut into high (edge bits), middle and low (edge bits): tile `middle` changes
-// places with tile reverse(middle), each through shared memory, so that memory sees rows of 2^edge elements.
-CUZK_KERNEL(256, 4)
+// places with tile reverse(middle), each through shared memory, so that memory sees rows of 2^edge elements. Neighbouring threads
+// take the two halves of an element: a warp reads and writes 512 bytes in a row.
+CUZK_KERNEL(512, 4)
 ntt_bit_reverse(uint4* __restrict__ data, u64 batch_stride, u32 log_n, u32 edge) {
     CUZK_DYNAMIC_SHARED(uint4, tiles);
-    const u32 side = 1u << edge, middle_bits = log_n - 2 * edge;
+    const u32 side = 1u << edge, middle_bits = log_n - 2 * edge, size = 2 * side * side;
     const u32 middle = blockIdx.x, mirror = reverse_bits(middle, middle_bits);
     if (mirror < middle) return;
     data += 2 * batch_stride * blockIdx.y;
-    const u32 row = threadIdx.x >> edge, column = threadIdx.x & (side - 1), size = side * side;
-    const u64 row_base = (static_cast<u64>(row) << (log_n - edge)) + column;
-    const u64 here = 2 * (row_base + (static_cast<u64>(middle) << edge)), there = 2 * (row_base + (static_cast<u64>(mirror) << edge));
-    // rotated by the row, so that reading down a column spreads over the banks
-    const u32 at = row * side + ((column + row) & (side - 1));
+    const u32 half = threadIdx.x & 1, column = (threadIdx.x >> 1) & (side - 1), row = threadIdx.x >> (edge + 1);
+    const u64 place = (static_cast<u64>(row) << (log_n - edge)) + column;
+    const u64 here = 2 * (place + (static_cast<u64>(middle) << edge)) + half;
+    const u64 there = 2 * (place + (static_cast<u64>(mirror) << edge)) + half;
+    // rows rotated by their reversed number, so that reading down a column in reversed order meets all banks
+    const u32 row_reversed = reverse_bits(row, edge), column_reversed = reverse_bits(column, edge);
+    const u32 at = 2 * (row * side + ((column + row_reversed) & (side - 1))) + half;
     tiles[at] = data[here];
-    tiles[at + size] = data[here + 1];
-    tiles[at + 2 * size] = data[there];
-    tiles[at + 3 * size] = data[there + 1];
+    tiles[at + size] = data[there];
     __syncthreads();
-    const u32 from_row = reverse_bits(column, edge), from_column = reverse_bits(row, edge);
-    const u32 from = from_row * side + ((from_column + from_row) & (side - 1));
+    const u32 from = 2 * (column_reversed * side + ((row_reversed + column) & (side - 1))) + half;
     data[there] = tiles[from];
-    data[there + 1] = tiles[from + size];
-    if (mirror != middle) {
-        data[here] = tiles[from + 2 * size];
-        data[here + 1] = tiles[from + 3 * size];
-    }
+    if (mirror != middle) data[here] = tiles[from + size];
 }
 
 CUZK_DEVICE Fr load_fr(const uint4* __restrict__ a, u64 i) {

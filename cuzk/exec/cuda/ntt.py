@@ -338,12 +338,13 @@ def launch_passes(
 
 
 def launch_bit_reverse(device: Any, data: int, log_n: int, stream: Any, batch: int = 1, batch_stride: int = 0) -> None:
-    """Bit reversal of the index, in place. Tiles of 16 x 16: rows of 512 bytes in memory, 16 KiB of shared memory a block."""
+    """Bit reversal of the index, in place. Tiles of 16 x 16: rows of 512 bytes in memory, two threads an element, 16 KiB of shared
+    memory a block; blocks of 512 threads, four an SM."""
     if log_n < 2:
         return
     edge = min(4, log_n // 2)
     device.launch(
-        device.kernel("ntt/ntt", "ntt_bit_reverse"), (1 << (log_n - 2 * edge), batch), 1 << (2 * edge),
+        device.kernel("ntt/ntt", "ntt_bit_reverse"), (1 << (log_n - 2 * edge), batch), 2 << (2 * edge),
         (data, np.uint64(batch_stride), np.uint32(log_n), np.uint32(edge)), stream, 64 << (2 * edge),
     )
 
