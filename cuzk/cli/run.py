@@ -1,8 +1,8 @@
 """`cuzk run SCENARIO`: execute a scenario for real.
 
-With --key and --witness on the CPU (or a GPU: --device cuda): every partition is a Groth16 proof, verified by an independent pairing before it
-counts. Without them on the null device: it takes the scenario's memory and time, scaled, and computes nothing. Either
-way the run is predicted first, if there is a calibration to predict it with.
+With --key and --witness on the CPU (or a GPU: --device cuda): every partition is a Groth16 proof, verified by an
+independent pairing before it counts. Without them on the null device: it takes the scenario's memory and time, scaled,
+and computes nothing. Either way the run is predicted first, if there is a calibration to predict it with.
 
 Exit code 0 when every proof came out, 3 when memory ran out, 6 for an invalid proof, 130 when interrupted.
 """

@@ -64,7 +64,8 @@ def step(t: float, kind: str, name: str, worker: str, proof: int = 0, partition:
 
 def test_spans_pair_what_belongs_together() -> None:
     events = [step(0, "begin", "witness", "w:0"), step(1, "begin", "witness", "w:1", partition=1),
-              step(2, "end", "witness", "w:0"), step(2, "wait", "lock", "w:0"), step(5, "end", "witness", "w:1", partition=1), step(6, "grant", "lock", "w:0"),
+              step(2, "end", "witness", "w:0"), step(2, "wait", "lock", "w:0"),
+              step(5, "end", "witness", "w:1", partition=1), step(6, "grant", "lock", "w:0"),
               step(7, "begin", "ntt_h", "w:0")]  # fmt: skip
     found = spans(events, waits=True)
     assert [(s.name, s.kind, s.seconds) for s in found] == [("witness", "run", 2), ("witness", "run", 4), ("lock", "wait", 4)]
