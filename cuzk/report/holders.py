@@ -25,6 +25,10 @@ def holders_over_time(events: Iterable[Event]) -> dict[str, dict[float, str]]:
     return out
 
 
+def _size(nbytes: int) -> str:
+    return f"{nbytes / GIB:.1f} GiB" if nbytes >= GIB // 10 else f"{nbytes / 2**20:.1f} MiB"
+
+
 def _text(held: dict[str, list[int]]) -> str:
     rows = sorted(((size, name, count) for name, (count, size) in held.items() if count > 0), reverse=True)
     lines = [f"{name} × {count}: {size / GIB:.2f} GiB" for size, name, count in rows[:MOST]]
@@ -36,5 +40,5 @@ def ooms(events: Iterable[Event]) -> dict[str, list[tuple[float, str]]]:
     out: dict[str, list[tuple[float, str]]] = {}
     for event in events:
         if event.kind == "oom" and event.pool is not None:
-            out.setdefault(event.pool, []).append((event.t, f"{event.name} needs {(event.bytes or 0) / GIB:.1f} GiB"))
+            out.setdefault(event.pool, []).append((event.t, f"{event.name} needs {_size(event.bytes or 0)}"))
     return out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ MAX_LANES = 60
 CSS = """
 body{font:15px/1.5 system-ui,-apple-system,'Segoe UI',sans-serif;margin:0;color:#1c2733;background:#fff}
 main{max-width:1280px;margin:0 auto;padding:24px}
-h1{font-size:22px;margin:0 0 4px} .verdict{font-size:17px;font-weight:600;margin:0 0 16px;white-space:pre-wrap}
+h1{font-size:22px;margin:0 0 4px} h2{font-size:18px;margin:28px 0 4px} .verdict{font-size:17px;font-weight:600;margin:0 0 16px;white-space:pre-wrap}
 .fits{color:#1d7a55}.risky{color:#a86a00}.oom{color:#b3261e}
 table{border-collapse:collapse;margin:12px 0 20px}
 th,td{padding:4px 14px 4px 0;text-align:right;border-bottom:1px solid #e3e7eb}
@@ -40,22 +41,41 @@ th:first-child,td:first-child{text-align:left} th{font-weight:600;color:#51606f}
 """
 
 
+@dataclass(frozen=True)
+class Section:
+    """One picture of a page: labelled event lists (one to four) on shared axes, under a line of text."""
+
+    sides: Sequence[Side]
+    title: str = ""
+    verdict: str = ""
+    verdict_class: str = ""
+    """"fits", "risky" or "oom": its colour."""
+
+
 def write_page(path: str | Path, sides: Sequence[Side], *, title: str = "cuzk", verdict: str = "",
                verdict_class: str = "", note: str = "") -> None:  # fmt: skip
-    """Write the page. `sides`: one to four labelled event lists, drawn on shared axes.
+    """A page with one section."""
+    write_sections(path, [Section(sides, "", verdict, verdict_class)], title=title, note=note)
 
-    The page holds all it needs (about 5 MB of it the plotting script): it opens without a network.
-    """
+
+def write_sections(path: str | Path, sections: Sequence[Section], *, title: str = "cuzk", note: str = "") -> None:
+    """The page holds all it needs (about 5 MB of it the plotting script): it opens without a network."""
     import plotly.io as pio
 
-    figure = figure_of(sides)
-    body = pio.to_html(figure, include_plotlyjs=True, full_html=False, config={"displaylogo": False, "responsive": True})
-    heading = f"<h1>{html.escape(title)}</h1>"
-    if verdict:
-        heading += f'<p class="verdict {html.escape(verdict_class)}">{html.escape(verdict)}</p>'
-    foot = f'<p class="note">{html.escape(note)}</p>' if note else ""
+    body = f"<h1>{html.escape(title)}</h1>"
+    for index, section in enumerate(sections):
+        if section.title:
+            body += f"<h2>{html.escape(section.title)}</h2>"
+        if section.verdict:
+            body += f'<p class="verdict {html.escape(section.verdict_class)}">{html.escape(section.verdict)}</p>'
+        body += _peaks_table(section.sides)
+        figure = figure_of(section.sides)
+        body += pio.to_html(figure, include_plotlyjs=index == 0, full_html=False,
+                            config={"displaylogo": False, "responsive": True})  # fmt: skip
+    if note:
+        body += f'<p class="note">{html.escape(note)}</p>'
     write_text(path, f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
-               f"<style>{CSS}</style></head><body><main>{heading}{_peaks_table(sides)}{body}{foot}</main></body></html>")
+               f"<style>{CSS}</style></head><body><main>{body}</main></body></html>")  # fmt: skip
 
 
 def _peaks_table(sides: Sequence[Side]) -> str:
@@ -114,6 +134,9 @@ def figure_of(sides: Sequence[Side]) -> go.Figure:
         modebar={"orientation": "v"},
     )  # fmt: skip
     figure.update_layout(legend_y=1 + 40 / (sum(heights) + 120))
+    end = max((curve.t[-1] for side in curves for pool in side.values() for curve in (pool.live, pool.resident) if curve.t),
+              default=1.0)  # fmt: skip
+    figure.update_xaxes(range=[0, 1.01 * end])
     figure.update_xaxes(title_text="seconds", row=len(heights), col=1)
     figure.update_xaxes(showticklabels=True)
     return figure
@@ -175,8 +198,8 @@ def _draw_lanes(figure: go.Figure, row: int, side: list[tuple[str, Span]], go: A
 
 
 def _moves(pool: PoolCurves) -> bool:
-    """False for a level that never changes: it stands in the table, not in a picture."""
-    return any(len(set(curve.level)) > 1 for curve in (pool.live, pool.reserved, pool.resident))
+    """False for a level that stays what it is from its first allocation to the end: it stands in the table."""
+    return any(len(set(curve.level) - {0}) > 1 for curve in (pool.live, pool.reserved, pool.resident))
 
 
 def _who(span: Span) -> str:
