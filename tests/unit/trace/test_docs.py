@@ -18,8 +18,8 @@ TEXT = (ROOT / "docs" / "trace.md").read_text()
 
 def test_every_kind_and_key_is_documented() -> None:
     coded = set(re.findall(r"`([a-z_]+)`", TEXT))
-    assert set(get_args(Kind)) <= coded
-    assert EVENT_KEYS <= coded | {"t"}
+    assert not set(get_args(Kind)) - coded
+    assert not EVENT_KEYS - coded
 
 
 def test_the_example_file_is_a_trace(tmp_path: Path) -> None:
