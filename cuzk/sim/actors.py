@@ -49,7 +49,7 @@ class SimToken(Token):
 class Actor:
     """One worker at work: where it stands in its program, and on which set."""
 
-    __slots__ = ("at_end", "gpu", "handle", "kind", "name", "owns", "pc", "pool", "program", "since", "slot",
+    __slots__ = ("at_end", "gpu", "handle", "kind", "name", "owns", "pc", "pool", "program", "ramp", "since", "slot",
                  "started_v", "streams", "token", "waits_for", "work_s")  # fmt: skip
 
     def __init__(self, kind: str, program: list[Op], token: Any, gpu: int, pool: bool = False) -> None:

@@ -58,7 +58,9 @@ class Ledger:
         out: dict[str, int] = {}
         for ramp in self.ramps:
             if ramp.n:
-                out[ramp.buffer] = out.get(ramp.buffer, 0) + int(ramp.touched(self.engine.now))
+                share = ramp.touched(self.engine.now) / ramp.nbytes
+                for buffer, nbytes in ramp.sizes.items():
+                    out[buffer] = out.get(buffer, 0) + int(share * nbytes)
         return out
 
     def resident(self) -> int:
@@ -102,7 +104,8 @@ class Ledger:
     def _run_out(self) -> None:
         ram, engine = self.ram, self.engine
         rising = [ramp for ramp in self.ramps if ramp.n]
-        buffer = max(rising, key=lambda ramp: (ramp.a, ramp.buffer)).buffer if rising else "pages"
+        fastest = max(rising, key=lambda ramp: ramp.a, default=None)
+        buffer = next(iter(fastest.sizes)) if fastest else "pages"
         held = ram.held.get(buffer, [1, 0, 0])
         each = held[1] // max(1, held[0])
         error = OutOfMemory("ram", buffer, each, self.resident(), ram.capacity, ram.holders())

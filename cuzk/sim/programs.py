@@ -30,7 +30,7 @@ class Programs:
         self._programs: dict[tuple[str, str, int], list[Op]] = {}
         self._names: dict[tuple[str, int], dict[str, Any]] = {}
         self._classes: dict[tuple[str, float], SlowdownClass] = {}
-        self._ramps: dict[tuple[int, str], Ramp] = {}
+        self._ramps: dict[Any, Ramp] = {}
         self.groups: dict[str, Group] = {"cores": engine.cores}
         laws = self.calibration.costs
         jittered = sorted(name for name, law in laws.items() if law.jitter or law.group_jitter)
@@ -75,10 +75,10 @@ class Programs:
             self._classes[key] = SlowdownClass(self.groups[group], m)
         return self._classes[key]
 
-    def ramp(self, buffer: str, cls: SlowdownClass) -> Ramp:
-        key = (id(cls), buffer)
+    def ramp(self, sizes: dict[str, int], cls: SlowdownClass) -> Ramp:
+        key = (id(cls), tuple(sizes.items()))
         if key not in self._ramps:
-            self._ramps[key] = Ramp(buffer, cls)
+            self._ramps[key] = Ramp(sizes, cls)
             self.engine.ledger.ramps.append(self._ramps[key])
         return self._ramps[key]
 
@@ -395,18 +395,22 @@ class _Compiler:
     def _touching_work(self, cost: Cost, seconds: Any, names: list[str]) -> None:
         """Work during which the pages of some buffers become resident, evenly."""
         engine, rates, arbiter = self.engine, self.engine.rates, self.engine.arbiter
-        ramps = [(n, self.programs.ramp(n, cost.cls), self.programs.size(n, self.circuit, self.gpu)) for n in names]
+        programs = self.programs
+        sizes = {name: programs.size(name, self.circuit, self.gpu) for name in names}
+        whole, all_names = programs.ramp(sizes, cost.cls), frozenset(names)
         ledger, traced = engine.ledger, engine.events is not None
 
         def run(actor: Actor) -> bool:
             token = actor.token
             work_s = actor.work_s = max(seconds(token), 1e-9)
             v = actor.started_v = cost.cls.at(rates.now)
+            if all_names <= token.untouched:
+                ramp = whole
+            else:  # some are not allocated, or touched before
+                ramp = programs.ramp({n: size for n, size in sizes.items() if n in token.untouched}, cost.cls)
+            actor.ramp = ramp
             actor.at_end = done
-            untouched = token.untouched
-            for name, ramp, nbytes in ramps:
-                if name in untouched:
-                    ramp.start(nbytes, work_s, v)
+            ramp.start(work_s, v)
             if traced:
                 ledger.sample()
             rates.start(cost, work_s, actor)
@@ -414,12 +418,10 @@ class _Compiler:
 
         def done(actor: Actor) -> bool:
             actor.at_end = None
-            token, work_s = actor.token, actor.work_s
-            untouched = token.untouched
-            for name, ramp, nbytes in ramps:
-                if name in untouched:
-                    arbiter.touched(token, name)
-                    ramp.stop(nbytes, work_s, actor.started_v)
+            token, ramp = actor.token, actor.ramp
+            for name in ramp.sizes:
+                arbiter.touched(token, name)
+            ramp.stop(actor.work_s, actor.started_v)
             if traced:
                 ledger.sample()
             return True

@@ -23,6 +23,9 @@ UNIT = float(1 << 32)
 """Loads are summed as whole numbers of 1/UNIT, so that what is taken away is exactly what was added."""
 
 
+NEVER = 1e300
+
+
 class Group:
     """One resource that slows all its users alike when `load` exceeds `capacity` (in units of 1/UNIT)."""
 
@@ -50,11 +53,13 @@ class SlowdownClass:
     The clock stood at `v` at the time `since` and has run at 1/`slowdown` from then on, if there is work.
     """
 
-    __slots__ = ("ends", "group", "m", "since", "slowdown", "v")
+    __slots__ = ("due", "ends", "group", "m", "since", "slowdown", "v")
 
     def __init__(self, group: Group, m: float) -> None:
         self.group, self.m = group, m
         self.v = self.since = 0.0
+        self.due = NEVER
+        """When the first of its ends is due."""
         self.slowdown = 1.0
         self.ends: list[Work] = []
 
@@ -79,25 +84,27 @@ Work = tuple[float, int, Cost, Any]
 
 
 class Ramp:
-    """Pages of one buffer that become resident while work of one class progresses: `v·a - b` bytes in all."""
+    """Pages of some buffers that become resident while work of one class progresses: `v·a - b` bytes in all, of each
+    buffer in proportion to its size."""
 
-    __slots__ = ("a", "b", "buffer", "cls", "n")
+    __slots__ = ("a", "b", "cls", "n", "nbytes", "sizes")
 
-    def __init__(self, buffer: str, cls: SlowdownClass) -> None:
-        self.buffer, self.cls = buffer, cls
+    def __init__(self, sizes: dict[str, int], cls: SlowdownClass) -> None:
+        self.sizes, self.cls = sizes, cls
+        self.nbytes = sum(sizes.values())
         self.n, self.a, self.b = 0, 0.0, 0.0
 
-    def start(self, nbytes: int, work_s: float, v: float) -> None:
+    def start(self, work_s: float, v: float) -> None:
         """`v`: what the clock shows at the start."""
-        slope = nbytes / work_s
+        slope = self.nbytes / work_s
         self.n += 1
         self.a += slope
         self.b += slope * v
 
-    def stop(self, nbytes: int, work_s: float, started_v: float) -> None:
+    def stop(self, work_s: float, started_v: float) -> None:
         self.n -= 1
         if self.n:
-            slope = nbytes / work_s
+            slope = self.nbytes / work_s
             self.a -= slope
             self.b -= slope * started_v
         else:
@@ -117,7 +124,7 @@ class SharedRates:
         self._next: SlowdownClass | None = None
         self._timer: Event | None = None
         self._fired = [self._fire]
-        self._changed = False
+        self._changed = self._speeds_changed = False
         self._slowdowns: dict[int, float] = {}
         """S by demand."""
         self.started = 0
@@ -139,50 +146,50 @@ class SharedRates:
     def start(self, cost: Cost, work_s: float, owner: Any) -> None:
         """Begin a piece of work."""
         cls, now = cost.cls, self.now
-        ends = cls.ends
+        ends, group, load = cls.ends, cls.group, cost.load
+        if cost.demand:
+            self.demand += cost.demand
+            self._speeds_changed = True
+        cores = self.cores
+        cores.load += cost.cores
+        if cores.load > cores.capacity:
+            self._speeds_changed = True
+        if load:
+            group.load += load
+            group.area -= load * now
+            if group.load > group.capacity:
+                self._speeds_changed = True
         if ends:
             cls.v += (now - cls.since) / cls.slowdown
         else:
             self._active.append(cls)
+            cls.slowdown = self._slowdown_of(cls)
         cls.since = now
         self.started = number = self.started + 1
         heappush(ends, (cls.v + work_s, number, cost, owner))
-        self.demand += cost.demand
-        self.cores.load += cost.cores
-        load = cost.load
-        if load:
-            group = cls.group
-            group.load += load
-            group.area -= load * now
+        cls.due = now + (ends[0][0] - cls.v) * cls.slowdown
         self._changed = True
+
+    def _slowdown_of(self, cls: SlowdownClass) -> float:
+        slow = 1.0 - cls.m + cls.m * self.slowdown
+        return slow * cls.group.slowdown() if cls.group.load > cls.group.capacity else slow
 
     def settle(self) -> None:
         """New speeds and the next timer, after all that happens at this instant has happened."""
         if not self._changed:
             return
         self._changed = False
-        now, demand = self.now, self.demand
+        now = self.now
         dt = now - self._counted_to
         self.slowdown_time += dt * self.slowdown
         self.cores_time += dt * self._cores_then
         self._counted_to, self._cores_then = now, self.cores.load
-        s = self._slowdowns.get(demand)
-        if s is None:
-            s = self._slowdowns[demand] = (1.0 + (demand / UNIT) ** self.q) ** (1.0 / self.q)
-        self.slowdown = s
-        soonest, due = 1e300, None
+        if self._speeds_changed:
+            self._new_speeds(now)
+        soonest, due = NEVER, None
         for cls in self._active:
-            m = cls.m
-            slow = 1.0 - m + m * s if m else 1.0
-            group = cls.group
-            if group.load > group.capacity:
-                slow *= group.slowdown()
-            if slow != cls.slowdown:
-                cls.v += (now - cls.since) / cls.slowdown
-                cls.since, cls.slowdown = now, slow
-            end = cls.since + (cls.ends[0][0] - cls.v) * slow
-            if end < soonest:
-                soonest, due = end, cls
+            if cls.due < soonest:
+                soonest, due = cls.due, cls
         self._next = due
         if due is None:
             self._timer = None
@@ -193,6 +200,23 @@ class SharedRates:
             timer._ok, timer._value = True, None
         timer.callbacks = self._fired
         self.env.schedule(timer, NORMAL, soonest - now if soonest > now else 0.0)
+
+    def _new_speeds(self, now: float) -> None:
+        self._speeds_changed = False
+        demand = self.demand
+        s = self._slowdowns.get(demand)
+        if s is None:
+            s = self._slowdowns[demand] = (1.0 + (demand / UNIT) ** self.q) ** (1.0 / self.q)
+        self.slowdown = s
+        for cls in self._active:
+            m, group = cls.m, cls.group
+            slow = 1.0 - m + m * s if m else 1.0
+            if group.load > group.capacity:
+                slow *= group.slowdown()
+            if slow != cls.slowdown:
+                cls.v += (now - cls.since) / cls.slowdown
+                cls.since, cls.slowdown = now, slow
+                cls.due = now + (cls.ends[0][0] - cls.v) * slow
 
     def _fire(self, timer: Event) -> None:
         if timer is not self._timer:
@@ -206,14 +230,20 @@ class SharedRates:
         done = [first]
         while ends and ends[0][0] <= v:
             done.append(heappop(ends))
-        if not ends:
+        if ends:
+            cls.due = now + (ends[0][0] - v) * cls.slowdown
+        else:
             self._active.remove(cls)
+        cores, group = self.cores, cls.group
+        if cores.load > cores.capacity or group.load > group.capacity:
+            self._speeds_changed = True
         for _, _, cost, _ in done:
-            self.demand -= cost.demand
-            self.cores.load -= cost.cores
+            if cost.demand:
+                self.demand -= cost.demand
+                self._speeds_changed = True
+            cores.load -= cost.cores
             load = cost.load
             if load:
-                group = cost.cls.group
                 group.load -= load
                 group.area += load * now
         self._changed = True
