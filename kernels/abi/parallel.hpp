@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <mutex>
 #include <system_error>
@@ -52,5 +53,24 @@ inline void parallel_ranges(std::size_t threads, std::size_t n, std::size_t grai
     grain = std::max<std::size_t>(1, std::min(grain, (n + threads - 1) / threads));
     parallel_for(threads, (n + grain - 1) / grain, [&](std::size_t, std::size_t t) { work(t * grain, std::min(n, (t + 1) * grain)); });
 }
+
+constexpr std::int64_t NOTHING_FOUND = -1;
+
+// Lowest index for which some thread reported something, or NOTHING_FOUND.
+class FirstIndex {
+  public:
+    void report(std::size_t i) {
+        std::size_t seen = index_.load();
+        while (i < seen && !index_.compare_exchange_weak(seen, i)) {}
+    }
+    bool before(std::size_t i) const { return index_.load() < i; }
+    std::int64_t result() const {
+        std::size_t i = index_.load();
+        return i == SIZE_MAX ? NOTHING_FOUND : static_cast<std::int64_t>(i);
+    }
+
+  private:
+    std::atomic<std::size_t> index_{SIZE_MAX};
+};
 
 }  // namespace cuzk

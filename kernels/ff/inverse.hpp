@@ -127,8 +127,8 @@ inline __attribute__((noinline)) Fp<P> mont_inverse(const Fp<P>& x) {
             xa = (xa - (xb & odd)) >> 1;
             f0 -= f1 & o;
             g0 -= g1 & o;
-            f1 <<= 1;
-            g1 <<= 1;
+            f1 += f1;
+            g1 += g1;
         }
         u64 na[N], nb[N], nu[N], nv[N];
         if (detail::combine_shift<N>(na, a, f0, b, g0)) f0 = -f0, g0 = -g0;
