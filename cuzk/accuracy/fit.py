@@ -2,7 +2,7 @@
 
 Each target is log(predicted / measured) over the spread that its metric is expected to have; a verdict is a hinge on the
 peak's distance from the limit. The simulator runs with fixed seeds, so the function is deterministic; it has small steps
-where one partition overtakes another, which a wide difference step (4 %) smooths. Parameters are fitted as logarithms.
+where one partition overtakes another, which a wide difference step (8 %) smooths. Parameters are fitted as logarithms.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HINGE = 0.05
 """A verdict's margin: the peak must lie this far on the right side of the limit to cost nothing."""
 PRIOR = 1.5
 """Standard deviation of each parameter's logarithm around its start: weak, it only holds what the data leave open."""
-STEP = 0.04
+STEP = 0.08
 CLIP = 8.0
 
 Say = Callable[[str], None]
@@ -154,11 +154,9 @@ def cost_ahead(p: Problem, rounds: int) -> str:
     started = time.monotonic()
     p.residuals([0.0] * len(p.recipe.free))
     each = time.monotonic() - started
-    n = rounds * (len(p.recipe.free) + 2)
-    return (
-        f"{len(p.recipe.free)} parameters, {len(p.targets)} figures of {len(p.cases)} points, {p.seeds} seed(s): up to {n} evaluations, "
-        f"about {n * each:.0f} s"
-    )
+    n = rounds * (2 * len(p.recipe.free) + 1)
+    what = f"{len(p.recipe.free)} parameters, {len(p.targets)} figures of {len(p.cases)} points, {p.seeds} seed(s)"
+    return f"{what}: up to {n} evaluations, about {n * each:.0f} s"
 
 
 def fit(p: Problem, *, rounds: int = 10, say: Say | None = None) -> Fit:
@@ -179,8 +177,16 @@ def fit(p: Problem, *, rounds: int = 10, say: Say | None = None) -> Fit:
     bounds = ([min(a, -1e-6) for a in low], [max(b, 1e-6) for b in high])
     start = np.zeros(k)
     # the difference step is relative to the argument's size, which is zero at the start: give it the step itself
-    found = least_squares(function, start, bounds=bounds, jac=lambda z: _jacobian(function, z), loss="soft_l1", max_nfev=rounds,
-                          xtol=2e-3, ftol=2e-3)
+    found = least_squares(
+        function,
+        start,
+        bounds=bounds,
+        jac=lambda z: _jacobian(function, z),
+        loss="soft_l1",
+        max_nfev=rounds,
+        xtol=2e-3,
+        ftol=2e-3,
+    )
     z = [float(v) for v in found.x]
     residuals = function(found.x)[: len(p.targets)]
     return _described(p, z, found.jac[: len(p.targets)], [float(r) for r in residuals], time.monotonic() - started)
@@ -212,8 +218,18 @@ def _described(p: Problem, z: list[float], jacobian: Any, residuals: list[float]
         (float(s), {n: round(float(v), 2) for n, v in zip(names, row, strict=True) if abs(v) > 0.2})
         for s, row in sorted(zip(singular, directions, strict=True), key=lambda pair: float(pair[0]))
     ]
-    return Fit(p.values(z), dict(zip(names, map(float, errors), strict=True)), z, jacobian, residuals, rms, weak, p.evaluations,
-               p.simulations, seconds)
+    return Fit(
+        p.values(z),
+        dict(zip(names, map(float, errors), strict=True)),
+        z,
+        jacobian,
+        residuals,
+        rms,
+        weak,
+        p.evaluations,
+        p.simulations,
+        seconds,
+    )
 
 
 def cross_validate(p: Problem, found: Fit, say: Say | None = None) -> list[tuple[Target, float | None, str]]:

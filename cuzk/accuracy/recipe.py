@@ -1,11 +1,11 @@
 """What a fit may change: a base calibration, and the free parameters by name, place, start and bounds. One YAML file.
 
-    fit:
-      name: reference
-      base: ../../calibrations/reference-base.yaml
-      free:
-        witness_demand: {at: costs.witness.dram_demand, start: 0.05, low: 0.005, high: 0.2, note: share of the DRAM bandwidth}
-        hold_sync_s: {at: parameters.hold_sync_s, start: 0.8, low: 0.0, high: 3.0, laws: [gpu_sync]}
+fit:
+  name: reference
+  base: ../../calibrations/reference-base.yaml
+  free:
+    witness_demand: {at: costs.witness.dram_demand, start: 0.05, low: 0.005, high: 0.2, note: share of the DRAM bandwidth}
+    hold_sync_s: {at: parameters.hold_sync_s, start: 0.8, low: 0.0, high: 3.0, laws: [gpu_sync]}
 """
 
 from __future__ import annotations

@@ -24,6 +24,8 @@ BASE_LOG2 = 24
 POWER_SPREAD = 0.15
 """Standard deviation of p around 1 before anything is measured."""
 LEAST_ERROR = 0.01
+FEW_ERROR = 0.05
+"""Least error of a law through so few runs that they fit it whatever they are."""
 LOCK_WAKE_S = 2e-4
 """Assumed; only its ratio to the worker's way back to the lock matters, and that is measured."""
 
@@ -216,6 +218,8 @@ def _fit(stage: Stage, runs: list[Run]) -> Law | None:
         residual = y - solution[0] - solution[1] * x
         spread = max(LEAST_ERROR, float(np.sqrt(np.sum(residual**2) / max(1, len(rows) - 2))))
     covariance = np.linalg.inv(a.T @ a)
+    if len(rows) < 4:
+        spread = max(spread, FEW_ERROR)
     within = [v / centre - 1.0 for _, centre, values in rows for v in values if len(values) > 2]
     jitter = 1.4826 * statistics.median(map(abs, within)) if within else 0.05
     return Law(

@@ -1,12 +1,7 @@
-"""Measured runs of the stand-alone reference prover: runs.yaml beside one timeline a run.
-
-A timeline is JSONL: a header with the run's settings and column names, one array of numbers a partition (milliseconds from
-the run's start; null or -1: did not happen), and a last line of samples. A damaged timeline loses its lines, not the run.
-"""
+"""Measured runs of the stand-alone reference prover: runs.yaml beside one timeline a run."""
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from dataclasses import dataclass, field
@@ -15,33 +10,12 @@ from typing import Any
 
 from cuzk.errors import InputError, ScenarioError
 from cuzk.model.yamlpos import Node, Problems, read_file
+from cuzk.trace.timelines import Partition, Timeline, read_timeline
 
-MAX_LINE_BYTES = 1 << 24
+__all__ = ["Partition", "Run", "Runs", "Timeline", "read_runs", "read_timeline"]
+
 SCORED = {"s_per_partition_overall", "peak_vram_bytes", "peak_vram_minus_hold_bytes", "rss_at_start_bytes", "peak_rss_bytes"}
 """Figures under `measured` that predictions are compared with."""
-
-
-@dataclass(frozen=True)
-class Partition:
-    """One partition's times in seconds by column; what did not happen is missing."""
-
-    times_s: dict[str, float]
-    labels: dict[str, str]
-
-    def get(self, column: str) -> float | None:
-        return self.times_s.get(column)
-
-
-@dataclass
-class Timeline:
-    """One run as its file has it."""
-
-    path: str
-    settings: dict[str, Any]
-    partitions: list[Partition] = field(default_factory=list)
-    samples: list[dict[str, float]] = field(default_factory=list)
-    """t_s, vram_used_bytes, pool_reserved_bytes, rss_bytes"""
-    dropped: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -134,61 +108,3 @@ def _run(node: Node, folder: Path, out: Runs, seen: set[str]) -> None:
 
 def _whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def read_timeline(path: str | os.PathLike[str]) -> Timeline:
-    """Raises InputError if the file is no timeline; lines that are damaged are dropped and named."""
-    shown = os.fspath(path)
-    with open(path, "rb") as file:
-        header = _json(file.readline(MAX_LINE_BYTES))
-        columns = header.get("part_cols") if isinstance(header, dict) else None
-        if not isinstance(columns, list) or not all(isinstance(c, str) for c in columns):
-            raise InputError(f"{shown}:1: not a timeline: its first line must be an object with part_cols")
-        out = Timeline(shown, {k: v for k, v in header.items() if k != "part_cols"})
-        number = 1
-        while raw := file.readline(MAX_LINE_BYTES):
-            number += 1
-            data = _json(raw)
-            if isinstance(data, list) and len(data) == len(columns):
-                out.partitions.append(_partition(columns, data))
-            elif isinstance(data, dict) and isinstance(data.get("samples"), list):
-                out.samples = _samples(data, out, f"{shown}:{number}")
-            elif raw.strip():
-                out.dropped.append(f"{shown}:{number}: dropped: neither a partition's row nor samples")
-    return out
-
-
-def _json(raw: bytes) -> Any:
-    try:
-        return json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _partition(columns: list[str], row: list[Any]) -> Partition:
-    times: dict[str, float] = {}
-    labels: dict[str, str] = {}
-    for column, value in zip(columns, row, strict=True):
-        if isinstance(value, str):
-            labels[column] = value
-        elif isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value >= 0:
-            times[column] = float(value) if column in ("p", "set", "w") else value / 1000.0
-    return Partition(times, labels)
-
-
-def _samples(data: dict[str, Any], out: Timeline, where: str) -> list[dict[str, float]]:
-    columns = data.get("sample_cols")
-    names = {
-        "t_ms": ("t_s", 1e-3),
-        "vram_used_mib": ("vram_used_bytes", 2**20),
-        "pool_reserved_mib": ("pool_reserved_bytes", 2**20),
-        "rss_mib": ("rss_bytes", 2**20),
-    }
-    if not isinstance(columns, list):
-        out.dropped.append(f"{where}: dropped: samples without their columns")
-        return []
-    rows: list[dict[str, float]] = []
-    for row in data["samples"]:
-        if isinstance(row, list) and len(row) == len(columns) and all(isinstance(v, (int, float)) for v in row):
-            rows.append({names[c][0]: v * names[c][1] for c, v in zip(columns, row, strict=True) if c in names})
-    return rows

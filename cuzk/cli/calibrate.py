@@ -1,0 +1,195 @@
+"""`cuzk calibrate`: the costs of a machine from what was measured on it.
+
+    cuzk calibrate --points FILE            fit to measured runs of a whole system (default: the library's)
+    cuzk calibrate --runs DIR               stage laws of the stand-alone prover from its timelines
+    cuzk calibrate TRACE… -o FILE           from traces of `cuzk run`
+    cuzk calibrate --log FILE -o FILE       from the log of a running daemon
+
+It says what it will cost before it starts. Without -o nothing is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cuzk.model.calibration import Calibration
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser("calibrate", help="fit a calibration", description=__doc__,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser.add_argument("traces", nargs="*", metavar="TRACE", help="traces of cuzk run (JSONL)")
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--points", nargs="?", const="", metavar="FILE", help="measured points (YAML)")
+    source.add_argument("--runs", metavar="DIR", help="measured runs of the stand-alone prover")
+    source.add_argument("--log", metavar="FILE", help="the log of a daemon: CUZK_TIMING and TIMELINE lines")
+    parser.add_argument("--recipe", metavar="FILE", help="with --points: what may be fitted, and from where")
+    parser.add_argument("--base", metavar="FILE", help="with traces or a log: the calibration whose other laws are kept")
+    parser.add_argument("--circuit", metavar="FILE", help="with a log: the circuit it is of (default: porep-32g)")
+    parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="POLICY=VALUE",
+                        help="with a log: the policy that the daemon ran with, e.g. --set gt=32 (repeatable)")  # fmt: skip
+    parser.add_argument("--cores", type=int, metavar="N", help="with traces: cores that the run had (default: this machine's)")
+    parser.add_argument("--name", help="name of the calibration")
+    parser.add_argument("--rounds", type=int, default=6, metavar="N", help="with --points: most rounds of the fit (default 6)")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the calibration (YAML)")
+
+
+def run(args: argparse.Namespace) -> int:
+    from cuzk.errors import InputError
+
+    given = [args.points is not None, bool(args.runs), bool(args.log), bool(args.traces)]
+    if sum(given) != 1:
+        raise InputError("one source is needed: --points, --runs, --log or traces")
+    if args.points is not None:
+        return _points(args)
+    if args.runs:
+        return _runs(args)
+    return _log(args) if args.log else _traces(args)
+
+
+def _finish(args: argparse.Namespace, text: str, document: dict[str, Any], lines: list[str]) -> int:
+    from cuzk.report.files import write_text
+
+    if args.output:
+        write_text(args.output, text)
+    print(json.dumps({"schema_version": 1, **document}, indent=2) if args.json else "\n".join(lines))
+    if args.output:
+        print(f"written: {args.output}", file=sys.stderr)
+    return 0
+
+
+def _points(args: argparse.Namespace) -> int:
+    from cuzk.accuracy.fit import cost_ahead, cross_validate, fit, problem
+    from cuzk.accuracy.fit_report import cross_validation, fit_document, fit_lines, residual_spread
+    from cuzk.accuracy.library import place, reference_points
+    from cuzk.accuracy.points import read_points
+    from cuzk.accuracy.recipe import read_recipe
+    from cuzk.accuracy.written import fitted
+    from cuzk.report.files import write_text
+    from cuzk.report.progress import done, say
+
+    points = read_points(args.points or reference_points())
+    for line in [*points.warnings, *points.faults]:
+        print(line, file=sys.stderr)
+    recipe = read_recipe(args.recipe or place("data", "reference", "fit.yaml"))
+    task = problem(points, recipe)
+    print(f"fit: {cost_ahead(task, args.rounds)}", file=sys.stderr, flush=True)
+    found = fit(task, rounds=args.rounds, say=say)
+    rows = cross_validate(task, found, say)
+    done()
+    document = fit_document(task, found, rows)
+    output = args.output or f"{recipe.name}.yaml"
+    ids = sorted({target.point for target in task.targets})
+    files = [os.path.basename(path) for path in (points.path, recipe.path)]
+    head = f"Fitted by: cuzk calibrate --points {files[0]}; parameters and bounds in {files[1]}"
+    text = fitted(recipe, found, ids, residual_spread(rows), output, head)
+    if args.output:
+        write_text(args.output.removesuffix(".yaml") + ".cv.json", json.dumps(cross_validation(task, rows), indent=1) + "\n")
+    code = _finish(args, text, document, fit_lines(document))
+    return 2 if points.faults else code
+
+
+def _runs(args: argparse.Namespace) -> int:
+    from cuzk.accuracy.stage_laws import fit_stages
+    from cuzk.accuracy.timelines import read_runs
+    from cuzk.accuracy.written import whole
+
+    runs = read_runs(args.runs)
+    for line in [*runs.warnings, *runs.faults]:
+        print(line, file=sys.stderr)
+    print(f"fit: {len(runs.runs)} runs, less than a second", file=sys.stderr)
+    found = fit_stages(runs, args.name or "h200-supraseal")
+    laws = {
+        name: {"t24_s": law.t24_s, "power": law.power, "power_error": law.power_error, "run_to_run": law.error,
+               "jitter": law.jitter, "runs": law.runs, "domains": law.domains}
+        for name, law in found.laws.items()
+    }  # fmt: skip
+    lines = [
+        f"{name:<18} {law.t24_s:.4g} s at 2^24, power {law.power:.3f} ± {law.power_error:.3f}, runs differ by {law.error:.1%}, "
+        f"partitions by {law.jitter:.1%} ({law.runs} runs)"
+        for name, law in found.laws.items()
+    ]
+    head = "Fitted by: cuzk calibrate --runs DIR, from the timelines of the stand-alone prover"
+    document = {"calibration": found.calibration.name, "laws": laws, "notes": found.notes}
+    return _finish(args, whole(found.calibration, head), document, [*lines, *(f"note: {n}" for n in found.notes)])
+
+
+def _log(args: argparse.Namespace) -> int:
+    from cuzk.accuracy.log_laws import fit_log
+    from cuzk.accuracy.written import whole
+    from cuzk.errors import InputError
+    from cuzk.model.circuit import Circuit
+    from cuzk.model.scenario import load_part
+    from cuzk.model.yamlpos import plain_scalar
+    from cuzk.trace.daemon_log import read_log
+
+    log = read_log(args.log)
+    size = load_part(args.circuit, "circuit", Circuit) if args.circuit else None
+    settings = [text.partition("=") for text in args.overrides]
+    if any(not sep for _, sep, _ in settings):
+        raise InputError("--set takes POLICY=VALUE, e.g. --set gt=32")
+    policy = {key.removeprefix("policy."): plain_scalar(value) for key, _, value in settings}
+    found = fit_log(log, _base(args), size=size, policy=policy, name=args.name or "daemon-log")
+    lines = [f"{law:<16} {after:.4g} s from {n} times (base {before:.4g} s)" for law, (n, after, before) in found.taken.items()]
+    lines += [f"note: {note}" for note in found.notes]
+    lines += [f"dropped: {n} x {what}" for what, n in sorted(log.dropped.items()) if n]
+    document = {
+        "calibration": found.calibration.name,
+        "laws": {law: {"seconds": after, "base_seconds": before if before == before else None, "times": n}
+                 for law, (n, after, before) in found.taken.items()},
+        "notes": found.notes, "lines": log.lines, "dropped": {k: n for k, n in log.dropped.items() if n},
+    }  # fmt: skip
+    head = f"Written by: cuzk calibrate --log; {log.lines} lines, over {_base(args).name}"
+    return _finish(args, whole(found.calibration, head), document, lines)
+
+
+def _base(args: argparse.Namespace) -> Calibration:
+    from cuzk.accuracy.library import load_calibration
+
+    return load_calibration(args.base or "reference")
+
+
+def _traces(args: argparse.Namespace) -> int:
+    from cuzk.accuracy.written import whole
+    from cuzk.errors import InputError
+    from cuzk.model.calibration import Calibration
+    from cuzk.trace.costs import calibration_data, cost_table
+    from cuzk.trace.jsonl import read_trace
+
+    traces = [read_trace(path) for path in args.traces]
+    for path, trace in zip(args.traces, traces, strict=True):
+        if trace.header.get("clock") != "wall":
+            raise InputError(f"{path}: a predicted trace: only a measured one (clock: wall) says what steps cost")
+    machines = {str(t.header.get("machine", "")) for t in traces}
+    devices = {str(t.header.get("device", "")) for t in traces}
+    if len(machines) > 1 or len(devices) > 1:
+        raise InputError(f"the traces are of different machines or devices: {', '.join(sorted(machines | devices))}")
+    base = _base(args)
+    laws = {step: law.model_dump(mode="json") for step, law in base.costs.items()}
+    demand = {step: float(not law.gpu and not law.link) for step, law in base.costs.items()}
+    header = traces[0].header
+    cores = args.cores or int((header.get("host") or {}).get("cpus") or os.cpu_count() or 1)
+    table = cost_table([t.events for t in traces], cores=cores, demand=demand)
+    circuits = sorted({row.circuit for row in table if row.circuit})
+    if not table:
+        raise InputError(f"{args.traces[0]}: no step begins and ends in it")
+    if len(circuits) > 1:
+        raise InputError(f"the traces are of several circuits ({', '.join(circuits)}): calibrate on one")
+    note = f"{len(traces)} trace(s) of {circuits[0] if circuits else 'a circuit without a name'} on {header.get('device', '?')}"
+    data = calibration_data(table, laws, name=args.name or "measured", machine=machines.pop() or base.machine,
+                            software=str(header.get("device") or "cuzk"), note=note)  # fmt: skip
+    kept = base.model_dump(mode="json")
+    data = {"contention": kept["contention"], "latency": kept["latency"], "memory": kept["memory"], **data}
+    data["parameters"] = kept["parameters"]
+    calibration = Calibration.model_validate(data)
+    lines = [f"{row.step:<18} {row.seconds + row.gap_s:.6f} s  ± {row.jitter:.1%}, {row.n} runs" for row in table]
+    unknown = sorted({row.step for row in table} - set(laws))
+    lines += [f"note: {step} is in the trace, but not in the base calibration: not taken" for step in unknown]
+    document = {"calibration": calibration.name, "steps": [row.to_json() for row in table], "not_taken": unknown}
+    return _finish(args, whole(calibration, f"Written by: cuzk calibrate, from {note}"), document, lines)
