@@ -55,6 +55,27 @@ struct PassTables {
     const uint4 *roots_a, *roots_b, *pre0, *pre1, *post0, *post1, *mid;
 };
 
+// The other factors of a quotient's pointwise step, one of them in Montgomery, all else in std form: the result is std.
+struct Product {
+    uint4* a;
+    const uint4* b;
+};
+
+// product.a = a x, or a b - x, at `at`
+CUZK_DEVICE void multiply_in(const Product& product, u64 at, const u32* x) {
+    u32 a[8], b[8];
+    put(a, product.a[at], product.a[at + 1]);
+    if (product.b) {
+        put(b, product.b[at], product.b[at + 1]);
+        mont_mul<FrParams>(a, a, b);
+        mod_sub<FrParams>(a, a, x);
+    } else {
+        mont_mul<FrParams>(a, a, x);
+    }
+    product.a[at] = quad(a);
+    product.a[at + 1] = quad(a + 4);
+}
+
 // One pass; with roots_b also a second transform of the same digit (lo = 0: the last pass of an inverse transform and the first
 // of the next forward one, `mid` between them). Tables are null where there is nothing to multiply.
 // EIGHTS: digits is a multiple of three, so that every small transform has eight points.
@@ -64,9 +85,12 @@ struct PassTables {
 //
 // All places are or-ed from disjoint bit fields: what depends on the thread is computed once (`own`), what depends on the value e
 // is the same in all threads, and one operation joins them.
-template <bool EIGHTS>
-CUZK_DEVICE void transform_pass(uint4* planes, uint4* __restrict__ data, const PassTables& t, u32 log_n, u32 lo, u32 digits, u32 cols,
-                                u32 load_reversed, u32 store_natural, u32 unit_a, u32 unit_b, u32 pre_shape, u32 post_shape) {
+//
+// POINTWISE: a quotient's last pass; its values x are not stored, but product.a becomes a x or, if there is a b, a b - x.
+template <bool EIGHTS, bool POINTWISE>
+CUZK_DEVICE void transform_pass(uint4* planes, uint4* __restrict__ data, const PassTables& t, const Product& product, u32 log_n, u32 lo,
+                                u32 digits, u32 cols, u32 load_reversed, u32 store_natural, u32 unit_a, u32 unit_b, u32 pre_shape,
+                                u32 post_shape) {
     const u32 thread_bits = digits + cols - 3, thread = threadIdx.x;
     const u32 column_mask = (1u << cols) - 1, low_mask = (1u << lo) - 1, columns = 1u << (log_n - digits);
 
@@ -150,12 +174,14 @@ CUZK_DEVICE void transform_pass(uint4* planes, uint4* __restrict__ data, const P
         set_unit(unit);
         const bool inner = m > 0, between = t.roots_b && !second;
         const u32 start = swizzle(own);
-        uint4* to = data + 2 * static_cast<u64>(distance(own_column, own >> cols, store_natural));
+        const u64 first = 2 * static_cast<u64>(distance(own_column, own >> cols, store_natural));
+        auto element = [&](u32 offset) {
+            return first + 2 * static_cast<u64>(distance(offset & column_mask, offset >> cols, store_natural));
+        };
         auto store = [&](const u32* value, u32 offset) {
-            uint4* element = to + 2 * static_cast<u64>(distance(offset & column_mask, offset >> cols, store_natural));
             if (!outside(offset)) {
-                element[0] = quad(value);
-                element[1] = quad(value + 4);
+                data[element(offset)] = quad(value);
+                data[element(offset) + 1] = quad(value + 4);
             }
         };
         const bool to_memory = !inner && !between;
@@ -164,7 +190,13 @@ CUZK_DEVICE void transform_pass(uint4* planes, uint4* __restrict__ data, const P
 #pragma unroll
             for (u32 e = 0; e < 8; e++) {
                 reduce_once32<FrParams>(x[e], x[e]);
-                store(x[e], output_offset(e));
+                if constexpr (POINTWISE) {
+                    const u32 offset = output_offset(e);
+                    if (outside(offset)) continue;
+                    multiply_in(product, element(offset), x[e]);
+                } else {
+                    store(x[e], output_offset(e));
+                }
             }
             return;
         }
@@ -236,19 +268,22 @@ CUZK_DEVICE void transform_pass(uint4* planes, uint4* __restrict__ data, const P
 
 // geometry: log_n, lo, digits, cols, a byte each from the lowest; mode: bit 0 load_reversed, bit 1 store_natural, bits 4..6 and
 // 8..10 the units of the two roots: which power of 7^((r-1)/8) their eighth roots are.
-#define NTT_PASS(name, eights)                                                                                                 \
+#define NTT_PASS(name, eights, pointwise)                                                                                      \
     CUZK_KERNEL(PASS_THREADS, PASS_BLOCKS)                                                                                     \
     name(uint4* __restrict__ data, u64 batch_stride, const uint4* __restrict__ roots_a, const uint4* __restrict__ roots_b,     \
          const uint4* __restrict__ pre0, const uint4* __restrict__ pre1, const uint4* __restrict__ post0,                      \
          const uint4* __restrict__ post1, const uint4* __restrict__ mid, u32 geometry, u32 mode, u32 pre_shape,                \
-         u32 post_shape) {                                                                                                     \
+         u32 post_shape, uint4* a, const uint4* b) {                                                                           \
         CUZK_DYNAMIC_SHARED(uint4, planes);                                                                                    \
-        transform_pass<eights>(planes, data + 2 * batch_stride * blockIdx.y, {roots_a, roots_b, pre0, pre1, post0, post1, mid}, \
-                               geometry & 255, geometry >> 8 & 255, geometry >> 16 & 255, geometry >> 24, mode & 1,            \
-                               mode >> 1 & 1, mode >> 4 & 7, mode >> 8 & 7, pre_shape, post_shape);                            \
+        transform_pass<eights, pointwise>(                                                                                     \
+            planes, data + 2 * batch_stride * blockIdx.y, {roots_a, roots_b, pre0, pre1, post0, post1, mid}, {a, b},           \
+            geometry & 255, geometry >> 8 & 255, geometry >> 16 & 255, geometry >> 24, mode & 1, mode >> 1 & 1, mode >> 4 & 7, \
+            mode >> 8 & 7, pre_shape, post_shape);                                                                             \
     }
-NTT_PASS(ntt_pass_eights, true)
-NTT_PASS(ntt_pass_mixed, false)
+NTT_PASS(ntt_pass_eights, true, false)
+NTT_PASS(ntt_pass_mixed, false, false)
+NTT_PASS(ntt_pass_eights_pointwise, true, true)
+NTT_PASS(ntt_pass_mixed_pointwise, false, true)
 
 // A table of split twiddles: entry (k << bits) + l = scale row^k column^l cross^(k l), all Montgomery; k < 2^(log_size - bits).
 CUZK_KERNEL(128, 4)
@@ -298,23 +333,6 @@ ntt_bit_reverse(uint4* __restrict__ data, u64 batch_stride, u32 log_n, u32 edge)
     const u32 from = 2 * (column_reversed * side + ((row_reversed + column) & (side - 1))) + half;
     data[there] = tiles[from];
     if (mirror != middle) data[here] = tiles[from + size];
-}
-
-CUZK_DEVICE Fr load_fr(const uint4* __restrict__ a, u64 i) {
-    Fr r;
-    put(r.v, a[2 * i], a[2 * i + 1]);
-    return r;
-}
-
-// a = a b, or a b - c: the quotient's pointwise step. One factor in Montgomery form, the other and c in std form: a std product.
-CUZK_KERNEL(256, 4)
-quotient_pointwise(uint4* __restrict__ a, const uint4* __restrict__ b, const uint4* __restrict__ c, u64 count) {
-    u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (i >= count) return;
-    Fr value = load_fr(a, i) * load_fr(b, i);
-    if (c) value = value - load_fr(c, i);
-    a[2 * i] = quad(value.v);
-    a[2 * i + 1] = quad(value.v + 4);
 }
 
 }  // namespace cuzk

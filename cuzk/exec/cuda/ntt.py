@@ -320,9 +320,13 @@ class Tables:
 
 
 def launch_passes(
-    device: Any, calls: Sequence[PassCall], tables: Tables, data: int, stream: Any, batch: int = 1, batch_stride: int = 0
+    device: Any, calls: Sequence[PassCall], tables: Tables, data: int, stream: Any, batch: int = 1, batch_stride: int = 0,
+    product: tuple[int, int] | None = None,
 ) -> None:
-    """Enqueues the passes on `data` (address of 2^log_n Fr); `batch` transforms, `batch_stride` elements apart."""
+    """Enqueues the passes on `data` (address of 2^log_n Fr); `batch` transforms, `batch_stride` elements apart.
+
+    product: addresses (a, b or 0): the last pass does not store its values x, but sets a to a x, or to a b - x.
+    """
     for call in calls:
         p = call.shape
         pre, post = (*call.pre, None, None), (*call.post, None, None)
@@ -330,16 +334,20 @@ def launch_passes(
         geometry = p.log_n | p.lo << 8 | p.digits << 16 | p.cols << 24
         mode = call.load_reversed | call.store_natural << 1 | call.unit << 4 | call.second_unit << 8
         roots = (call.roots, call.second_roots, *pre[:2], *post[:2], call.mid)
+        name, factors = p.kernel, (0, 0)
+        if product and call is calls[-1]:
+            name, factors = name + "_pointwise", product
         device.launch(
-            device.kernel("ntt/ntt", p.kernel), (p.blocks, batch), p.threads,
-            (data, np.uint64(batch_stride), *(tables.address(t) for t in roots), *map(np.uint32, (geometry, mode, *shapes))),
+            device.kernel("ntt/ntt", name), (p.blocks, batch), p.threads,
+            (data, np.uint64(batch_stride), *(tables.address(t) for t in roots),
+             *map(np.uint32, (geometry, mode, *shapes)), *factors),
             stream, p.shared_bytes,
-        )
+        )  # fmt: skip
 
 
 def launch_bit_reverse(device: Any, data: int, log_n: int, stream: Any, batch: int = 1, batch_stride: int = 0) -> None:
-    """Bit reversal of the index, in place. Tiles of 16 x 16: rows of 512 bytes in memory, two threads an element, 16 KiB of shared
-    memory a block; blocks of 512 threads, four an SM."""
+    """Bit reversal of the index, in place. Tiles of 16 x 16 give rows of 512 bytes in memory; two threads an element and 16 KiB of
+    shared memory a block, blocks of 512 threads, four an SM."""
     if log_n < 2:
         return
     edge = min(4, log_n // 2)

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from .ntt import (
     FR_BYTES,
     FR_MODULUS,
@@ -51,7 +49,7 @@ class Quotient:
     def __init__(
         self, device: Any, kind: str, log_n: int, *, root: int = 7, mont: bool = True, stream: Any = None
     ) -> None:
-        self.device, self.kind, self.log_n = device, kind, log_n
+        self.device, self.kind, self.log_n, self.last = device, kind, log_n, polynomials(kind)[-1]
         self.calls, self.back = _calls(kind, log_n, root, mont)
         self.tables = Tables([call for calls in (*self.calls.values(), self.back) for call in calls])
         self.tables.build(device, stream if stream is not None else device.stream())
@@ -59,23 +57,22 @@ class Quotient:
     def to_coset(self, which: str, data: int, stream: Any) -> None:
         """Takes the values of polynomial "a", "b" or "c" at address `data` from the domain to the coset; returns at once.
 
-        One call a polynomial, so that the first can run while the next is still being copied.
+        One call a polynomial, so that the first can run while the next is still being copied. The last polynomial's last pass is
+        left to `combine`.
         """
-        launch_passes(self.device, self.calls[which], self.tables, data, stream)
+        calls = self.calls[which]
+        launch_passes(self.device, calls[:-1] if which == self.last else calls, self.tables, data, stream)
 
     def combine(self, a: int, b: int, c: int, stream: Any) -> None:
         """The scalars for the MSM, 2^log_n std in natural order, in place of a; b and c (0 if c-free) are free afterwards.
 
-        bellman: the last scalar is 0 for a satisfied circuit and is not used.
+        The last pass of the last polynomial multiplies into a instead of storing. bellman: the last scalar is 0 for a satisfied
+        circuit and is not used.
         """
-        if (c != 0) != (self.kind != "c-free"):
+        if (c != 0) != (self.last == "c"):
             raise ValueError(f"a {self.kind} quotient takes {'no ' if c else ''}c")
-        count = 1 << self.log_n
-        # one element a thread: bound by memory, 64 (96 with c) bytes read and 32 written an element; 8 blocks an SM
-        self.device.launch(
-            self.device.kernel("ntt/ntt", "quotient_pointwise"), -(-count // 256), min(256, count),
-            (a, b, c, np.uint64(count)), stream,
-        )
+        data, factors = (c, (a, b)) if c else (b, (a, 0))
+        launch_passes(self.device, self.calls[self.last][-1:], self.tables, data, stream, product=factors)
         if self.back:
             launch_passes(self.device, self.back, self.tables, a, stream)
             launch_bit_reverse(self.device, a, self.log_n, stream)
