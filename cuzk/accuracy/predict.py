@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cuzk.accuracy.scenarios import Case
+from cuzk.model.calibration import Calibration
 from cuzk.model.scenario import Scenario
 from cuzk.pipeline.plan import compile
 from cuzk.sim.bands import OUTSIDE_ERROR, Band, band
@@ -62,7 +65,9 @@ def predict(
     if progress:
         progress(f"{len(cases)} points x {seeds} seeds")
     samples = in_parallel(jobs, processes)
-    return [_of(samples[i * seeds : (i + 1) * seeds], tuple(outside[i])) for i in range(len(cases))]
+    return [
+        _of(samples[i * seeds : (i + 1) * seeds], tuple(outside[i]), case.scenario.calibration) for i, case in enumerate(cases)
+    ]
 
 
 def _nth(case: Case, n: int, far: bool) -> Sample:
@@ -75,9 +80,20 @@ def _outside(scenario: Scenario) -> list[str]:
     return scenario.calibration.outside(names) if scenario.calibration else []
 
 
-def _of(samples: Sequence[Sample], outside: tuple[str, ...]) -> Prediction:
+def _of(samples: Sequence[Sample], outside: tuple[str, ...], calibration: Calibration | None) -> Prediction:
     words = [s.oom for s in samples]
-    bands = {name: band([getattr(s, name) for s in samples]) for name in DURATIONS}
-    bands["peak_ram_gib"] = band([s.peak_ram_gib for s in samples])
+    bands = {m: band(widened([getattr(s, m) for s in samples], m, calibration)) for m in (*DURATIONS, "peak_ram_gib")}
     most = max(("none", "ram", "vram"), key=words.count)
     return Prediction(bands, most, 1.0 - words.count("none") / len(words), outside)
+
+
+def widened(values: Sequence[float | None], metric: str, calibration: Calibration | None) -> list[float | None]:
+    """The samples of one metric with what the model itself has been wrong by, where it was tested on points out of the fit.
+
+    The plain run, the first, stays as it is.
+    """
+    spread = calibration.parameters.get(f"residual_{metric}", 0.0) if calibration else 0.0
+    if not spread:
+        return list(values)
+    luck = random.Random(f"residual {metric}")
+    return [v if v is None or n == 0 else v * math.exp(spread * luck.gauss(0.0, 1.0)) for n, v in enumerate(values)]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from cuzk.accuracy.backtest import Backtest, Row
+from cuzk.accuracy.predict import widened
 from cuzk.accuracy.scenarios import circuit, machine
+from cuzk.accuracy.stage_laws import StageFit
 from cuzk.accuracy.timelines import Run, Runs, read_runs
 from cuzk.model.calibration import Calibration
 from cuzk.model.circuit import Circuit
@@ -127,9 +130,9 @@ def sample_run(plan: Plan, seed: int, errors: int | None, extra: float) -> RunSa
     result = run_plan(plan, seed, Options(errors=errors, extra_error=extra))
     resident = sum(size for _, pool, size in plan.residents() if pool in ("ram", "pinned"))
     vram = result.peaks["vram:0"]
-    return RunSample(
-        result.s_per_proof, vram.resident_bytes, max(0, result.peaks["ram"].resident_bytes - resident), result.oom is not None
-    )
+    # the driver's pool takes all that is left before it gives up, and keeps it
+    top = vram.capacity_bytes if result.oom is not None and result.oom.pool == "vram:0" else vram.resident_bytes
+    return RunSample(result.s_per_proof, top, max(0, result.peaks["ram"].resident_bytes - resident), result.oom is not None)
 
 
 def backtest_runs(
@@ -179,7 +182,7 @@ def predicted_rows(
                 says = "oom" if sum(s.oom for s in mine) * 2 >= len(mine) else "ok"
                 rows.append(Row(run.id, metric, value, says, None, None, run.id in used, note=note))
             else:
-                found: Band | None = band([getattr(s, metric) for s in mine])
+                found: Band | None = band(widened([getattr(s, metric) for s in mine], metric, calibration))
                 figure = (found.p50, found.p5, found.p95) if found else (None, None, None)
                 rows.append(Row(run.id, metric, value, *figure, run.id in used, note=note))
     return rows
@@ -189,3 +192,19 @@ def _outside(plan: Plan) -> list[str]:
     scenario = plan.scenario
     names = {k: v for k, v in plan.names(scenario.circuit).items() if isinstance(v, (int, float))}
     return scenario.calibration.outside(names) if scenario.calibration else []
+
+
+def with_residuals(found: StageFit, runs: Runs) -> StageFit:
+    """The fit with what it misses the runs by, robustly, as parameters: `residual_METRIC`."""
+    rows = predicted_rows(
+        runs, found.calibration, 5, Backtest(runs.path, found.calibration.name), chosen=found.calibration.points
+    )
+    spread: dict[str, float] = {}
+    for metric in METRICS:
+        errors = [abs(e) for row in rows if row.metric == metric and (e := row.error) is not None]
+        # the laws' own errors already spread the times
+        if errors and metric != "s_per_partition":
+            spread[f"residual_{metric}"] = round(max(0.005, 1.4826 * statistics.median(errors)), 5)
+    parameters = {**found.calibration.parameters, **spread}
+    found.calibration = found.calibration.model_copy(update={"parameters": parameters})
+    return found

@@ -95,7 +95,7 @@ STAGES = [
         "copy_inputs",
         _less("ready", "synth0"),
         _own,
-        cores="4",
+        cores="1",
         fallback="(96*constraints + 32*aux) / 5e9",
         why="four threads that copy into fresh pages",
     ),

@@ -96,6 +96,7 @@ def _points(args: argparse.Namespace) -> int:
 
 
 def _runs(args: argparse.Namespace) -> int:
+    from cuzk.accuracy.runs import with_residuals
     from cuzk.accuracy.stage_laws import fit_stages
     from cuzk.accuracy.timelines import read_runs
     from cuzk.accuracy.written import whole
@@ -104,7 +105,7 @@ def _runs(args: argparse.Namespace) -> int:
     for line in [*runs.warnings, *runs.faults]:
         print(line, file=sys.stderr)
     print(f"fit: {len(runs.runs)} runs, less than a second", file=sys.stderr)
-    found = fit_stages(runs, args.name or "h200-supraseal")
+    found = with_residuals(fit_stages(runs, args.name or "h200-supraseal"), runs)
     laws = {
         name: {"t24_s": law.t24_s, "power": law.power, "power_error": law.power_error, "run_to_run": law.error,
                "jitter": law.jitter, "runs": law.runs, "domains": law.domains}
