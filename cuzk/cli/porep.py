@@ -17,6 +17,9 @@ from typing import Any
 from cuzk.cli.proving import print_json, quotient_list, terminal_progress, warn_development
 
 ZERO = "00" * 32
+_STATED = {"--comm-d": "comm_d_hex", "--comm-r": "comm_r_hex", "--prover-id": "prover_id_hex", "--ticket": "ticket_hex",
+           "--porep-id": "porep_id_hex", "--seed": "seed_hex"}  # fmt: skip
+"""Options that stand for a key of the statement."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -40,8 +43,11 @@ def add_parser(subparsers: Any) -> None:
     verify.add_argument("directory", metavar="PROOF_DIR", help="with proof.bin and statement.json")
     verify.add_argument("key", metavar="VKEY", help="verifying key, or a proving key")
     inputs = verbs.add_parser("inputs", help="public inputs that follow from a statement")
-    inputs.add_argument("statement", metavar="STATEMENT", help="statement.json or seal.json")
-    inputs.add_argument("--seed", metavar="HEX", help="32 bytes; replaces the statement's")
+    inputs.add_argument("statement", metavar="STATEMENT", nargs="?", help="statement.json or seal.json; options replace values")
+    inputs.add_argument("--sector", metavar="SIZE", help="2KiB, 8MiB, 512MiB, 32GiB or 64GiB")
+    for option, key in _STATED.items():
+        inputs.add_argument(option, metavar="HEX", dest=key, help="32 bytes")
+    inputs.add_argument("--sector-number", metavar="N", type=int)
     inputs.add_argument("--api-version", choices=("1.0", "1.1"), help="graph of this API version, whatever the porep id says")
     witness = verbs.add_parser("witness", help="a partition's values as .wtns, for other provers and for cuzk run")
     source = witness.add_mutually_exclusive_group(required=True)
@@ -199,16 +205,10 @@ def _verify(args: argparse.Namespace) -> int:
 
 
 def _inputs(args: argparse.Namespace) -> int:
-    from dataclasses import replace
+    from cuzk.porep.statement import read_statement_with
 
-    from cuzk.porep.ids import hex32
-    from cuzk.porep.statement import read_statement
-
-    statement = read_statement(args.statement)
-    if args.seed:
-        statement = statement.with_seed(hex32(args.seed, "--seed"))
-    if args.api_version:
-        statement = replace(statement, version=args.api_version)
+    given = {key: getattr(args, key) for key in (*_STATED.values(), "sector", "sector_number", "api_version")}
+    statement = read_statement_with(args.statement, {k: v for k, v in given.items() if v is not None})
     publics = statement.public_inputs()
     if args.json:
         print_json({"sector": statement.shape.name, "partitions": [[str(v) for v in p] for p in publics]})

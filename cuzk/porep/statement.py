@@ -8,7 +8,7 @@ the registered type in the porep id). Other keys are ignored.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
@@ -55,9 +55,6 @@ class Statement:
             out["api_version"] = self.version
         return out
 
-    def with_seed(self, seed: bytes) -> Statement:
-        return replace(self, seed=seed)
-
 
 def element_bytes(raw: bytes, what: str) -> bytes:
     """32 bytes that are a field element, little-endian. Raises InputError."""
@@ -81,7 +78,7 @@ def parse_statement(document: Any) -> Statement:
 
     number = document.get("sector_number")
     if not isinstance(number, int) or isinstance(number, bool):
-        raise InputError(f"sector_number: must be a whole number, not {number!r}")
+        raise InputError(f"sector_number: {'missing' if number is None else f'must be a whole number, not {number!r}'}")
     version = document.get("api_version")
     if version not in (None, "1.0", "1.1"):
         raise InputError(f"api_version: must be 1.0 or 1.1, not {version!r}")
@@ -112,10 +109,16 @@ def read_json(path: str | PathLike[str]) -> Any:
 
 def read_statement(path: str | PathLike[str]) -> Statement:
     """Raises InputError that begins with the file."""
+    return read_statement_with(path, {})
+
+
+def read_statement_with(path: str | PathLike[str] | None, changes: dict[str, Any]) -> Statement:
+    """A statement from a file with some keys replaced, or from the keys alone. Raises InputError, which begins with the
+    file if there is one."""
+    if path is None:
+        return parse_statement(changes)
     document = read_json(path)
     try:
-        return parse_statement(document)
-    except FormatError:
-        raise
+        return parse_statement(document | changes if isinstance(document, dict) else document)
     except InputError as error:
         raise FormatError(path, str(error)) from error

@@ -163,6 +163,20 @@ def test_inputs_of_a_foreign_statement(tmp_path, capsys):
     assert document["partitions"] == [known["public_inputs_decimal"]]
 
 
+def test_inputs_from_options_alone(sealed_dir, tmp_path, capsys):
+    document = json.loads((sealed_dir / "seal.json").read_text())
+    options = ["--sector", "2KiB", "--sector-number", "7", "--seed", "05" * 32]
+    for key in ("comm_d", "comm_r", "prover_id", "ticket", "porep_id"):
+        options += ["--" + key.replace("_", "-"), document[f"{key}_hex"]]
+    assert main(["porep", "inputs", *options]) == 0
+    alone = capsys.readouterr().out
+    assert main(["porep", "inputs", str(sealed_dir / "seal.json"), "--seed", "05" * 32]) == 0
+    assert capsys.readouterr().out == alone
+    fails(["porep", "inputs", *options[2:]], capsys, "sector")
+    fails(["porep", "inputs", *options[:-1], "77"], capsys, "porep_id_hex")
+    fails(["porep", "inputs", "--sector", "2KiB"], capsys, "missing")
+
+
 @pytest.mark.parametrize(
     ("key", "value", "word"),
     [
