@@ -67,7 +67,7 @@ class Pool:
     """A capacity in bytes. `live`: what the program holds; `cached`: freed, but kept by its allocator for itself;
     `untouched`: live, but its pages are not resident yet."""
 
-    __slots__ = ("cached", "capacity", "held", "live", "name", "peak_held", "peak_live", "peak_live_at",
+    __slots__ = ("cached", "capacity", "held", "keeps_holders", "live", "name", "peak_held", "peak_live", "peak_live_at",
                  "peak_reserved", "peak_reserved_at", "reclaims", "touching", "untouched")  # fmt: skip
 
     def __init__(self, name: str, capacity: int, reclaims: bool = False) -> None:
@@ -77,6 +77,8 @@ class Pool:
         self.held: dict[str, list[int]] = {}
         """buffer -> [count, bytes, bytes untouched]"""
         self.peak_held: dict[str, tuple[int, int]] = {}
+        self.keeps_holders = True
+        """Whether `peak_held` is wanted: who held what at the live peak."""
         self.touching: Callable[[], dict[str, int]] | None = None
         """What of `untouched` is resident by now, by buffer, for a caller that can tell while a step runs."""
 
@@ -293,7 +295,8 @@ class Arbiter:
             live = target.live = target.live + nbytes
             if live > target.peak_live:
                 target.peak_live, target.peak_live_at = live, self.now
-                target.peak_held = {name: (held[0], held[1]) for name, held in target.held.items() if held[0]}
+                if target.keeps_holders:
+                    target.peak_held = {name: (held[0], held[1]) for name, held in target.held.items() if held[0]}
             if live + target.cached > target.peak_reserved:
                 target.peak_reserved, target.peak_reserved_at = live + target.cached, self.now
 
@@ -319,14 +322,16 @@ class Arbiter:
 
     def try_alloc(self, token: Token, wants: Iterable[tuple[str, str, int, bool]], guard: int = 0) -> bool:
         """All of `wants` (buffer, pool, bytes, cached), if `guard` bytes stay free in each pool; else nothing."""
-        wants = list(wants)
+        wants = tuple(wants)
         need: dict[str, int] = {}
         for _, pool, nbytes, cached in wants:
-            have = self.pools[pool].cached if cached and pool not in need else 0
-            need[pool] = need.get(pool, 0) + max(0, nbytes - have)
+            if cached and pool not in need:
+                nbytes = max(0, nbytes - self.pools[pool].cached)
+            need[pool] = need.get(pool, 0) + nbytes
         for pool, nbytes in need.items():
-            if not all(target.fits(nbytes + guard) for target in self._chains[pool]):
-                return False
+            for target in self._chains[pool]:
+                if not target.fits(nbytes + guard):
+                    return False
         for buffer, pool, nbytes, cached in wants:
             self.alloc(token, buffer, pool, nbytes, cached)
         return True

@@ -91,13 +91,13 @@ class StreamEvent:
 
 
 class Stream:
-    """Work in order. Items: (cost, seconds), an event to reach, or an event to wait for."""
+    """Work in order. Items: work, an event to reach, or (event,) to wait for."""
 
     __slots__ = ("busy", "gpu", "items", "label", "on_idle", "worker")
 
     def __init__(self, label: str, gpu: int, worker: Actor) -> None:
         self.label, self.gpu, self.worker = label, gpu, worker
-        self.items: deque[tuple[str, Any, Any]] = deque()
+        self.items: deque[Any] = deque()
         self.busy = False
         self.on_idle: list[Actor] = []
 
@@ -109,5 +109,7 @@ class StreamWork:
     stream: Stream
     token: SimToken
     item: int
+    """Number of the device's work, 0 if it is none."""
     cost: Cost
     name: str
+    seconds: float

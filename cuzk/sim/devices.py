@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cuzk.pipeline.arbiter import FAILED
 from cuzk.sim.actors import Actor, SimToken, Stream, StreamEvent, StreamWork
+from cuzk.sim.rates import Cost
 from cuzk.trace.event import Event
 
 if TYPE_CHECKING:
@@ -29,56 +30,75 @@ class Devices:
             stream = actor.streams[label] = Stream(label, actor.gpu, actor)
         return stream
 
-    def queue(self, stream: Stream, kind: str, what: Any, more: Any = None) -> None:
-        """Append to a stream: ("work", (cost, name, token), seconds), ("record", event), ("wait", event)."""
-        if kind == "work" and what[0].device is not None:
-            self._item += 1
-            self._work[what[0].device][self._item] = []
-            more = (more, self._item)
-        elif kind == "work":
-            more = (more, 0)
-        stream.items.append((kind, what, more))
+    def queue_work(self, stream: Stream, cost: Cost, name: str, token: SimToken, seconds: float) -> None:
+        item = 0
+        if cost.device is not None:
+            item = self.device_begin(cost.device)
+        work = StreamWork(stream, token, item, cost, name, seconds)
+        if stream.busy:
+            stream.items.append(work)
+        else:
+            stream.busy = True
+            if not self._begin(work):
+                self._go_on(stream)
+
+    def record(self, stream: Stream, token: SimToken, name: str) -> None:
+        event = token.events[name] = StreamEvent()
+        if stream.busy:
+            stream.items.append(event)
+        else:
+            event.reached = True
+
+    def queue_wait(self, stream: Stream, event: StreamEvent) -> None:
+        stream.items.append((event,))
         if not stream.busy:
-            self._advance_stream(stream)
+            self._go_on(stream)
 
-    def _advance_stream(self, stream: Stream) -> None:
-        stream.busy = True
-        while stream.items:
-            kind, what, more = stream.items.popleft()
-            if kind == "work":
-                cost, name, token = what
-                work = StreamWork(stream, token, more[1], cost, name)
-                if self.engine.events is not None:
-                    self._stream_event("begin", work)
-                if more[0] > 0.0:
-                    self.engine.rates.start(cost, more[0], work)
-                    return
-                self._work_done(work)
-            elif kind == "record":
-                what.reached = True
-                for waiter in what.waiters:
-                    if type(waiter) is Actor:
-                        self.engine.runnable.append((waiter, True))
-                    else:
-                        self._advance_stream(waiter)
-                what.waiters.clear()
-            elif not what.reached:
-                what.waiters.append(stream)
-                return
-        stream.busy = False
-        for actor in stream.on_idle:
-            self.engine.runnable.append((actor, FAILED))
-        stream.on_idle.clear()
+    def _begin(self, work: StreamWork) -> bool:
+        """False if it is done at once."""
+        if self.engine.events is not None:
+            self._stream_event("begin", work)
+        if work.seconds > 0.0:
+            self.engine.rates.start(work.cost, work.seconds, work)
+            return True
+        self._end(work)
+        return False
 
-    def done(self, work: StreamWork) -> None:
-        self._work_done(work)
-        self._advance_stream(work.stream)
-
-    def _work_done(self, work: StreamWork) -> None:
+    def _end(self, work: StreamWork) -> None:
         if self.engine.events is not None:
             self._stream_event("end", work)
         if work.item:
-            self.device_done(work.cost.device, work.item)
+            self.device_done(work.cost.device, work.item)  # type: ignore[arg-type]
+
+    def _go_on(self, stream: Stream) -> None:
+        """Take what is queued, up to the next work or an event that is not reached."""
+        stream.busy = True
+        items, runnable = stream.items, self.engine.runnable
+        while items:
+            item = items.popleft()
+            if type(item) is StreamWork:
+                if self._begin(item):
+                    return
+            elif type(item) is StreamEvent:
+                item.reached = True
+                for waiter in item.waiters:
+                    if type(waiter) is Actor:
+                        runnable.append((waiter, True))
+                    else:
+                        self._go_on(waiter)
+                item.waiters.clear()
+            elif not item[0].reached:
+                item[0].waiters.append(stream)
+                return
+        stream.busy = False
+        for actor in stream.on_idle:
+            runnable.append((actor, FAILED))
+        stream.on_idle.clear()
+
+    def done(self, work: StreamWork) -> None:
+        """A piece of a stream's work has ended."""
+        self._end(work)
+        self._go_on(work.stream)
 
     def _stream_event(self, kind: Any, work: StreamWork) -> None:
         events = self.engine.events
@@ -109,7 +129,3 @@ class Devices:
         for waiters in work.values():
             waiters.append(waiter)
         return False
-
-    def new_event(self, token: SimToken, name: str) -> StreamEvent:
-        event = token.events[name] = StreamEvent()
-        return event

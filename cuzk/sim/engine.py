@@ -96,6 +96,7 @@ class Engine:
         self._pending = deque(plan.scenario.workload.plan(seed))
         self._arrived: deque[tuple[float, Any]] = deque()
         self._limit = plan.in_flight
+        self._limited = frozenset(name for name, worker in plan.pipeline.workers.items() if worker.limit is not None)
         self._open_sets = 0
         self._finished = self.env.event()
         self._slots: dict[str, set[int]] = {}
@@ -205,7 +206,7 @@ class Engine:
 
     def _begin(self, actor: Actor) -> None:
         """Start a task or spawned worker, or let it wait if as many of its kind run as may."""
-        if self.plan.pipeline.workers[actor.kind].limit is not None:
+        if actor.kind in self._limited:
             limit = limit_permit(actor.kind)
             granted = self.arbiter.acquire(actor, actor.token, limit)
             if granted is False:
@@ -214,26 +215,31 @@ class Engine:
                 return
             if granted is True:
                 self.ledger.held[limit] -= self.now
-        self.runnable.append((actor, RETRY))
+        if self._spawn_s:
+            self._delay(self._spawn_s, actor, RETRY)
+        else:
+            self.runnable.append((actor, RETRY))
 
     # ----------------------------------------------------------------- stepping
 
     def _settled(self) -> None:
         """Everything that can happen at this instant happens; then speeds and the next timer are set."""
         runnable, woken = self.runnable, self.arbiter.woken
-        while (runnable or woken) and not self.stopped:
+        while not self.stopped:
             if woken:
                 self._deliver(woken)
-                continue
-            if self.shuffle is not None and len(runnable) > 1:
-                runnable.rotate(self.shuffle.randrange(len(runnable)))
-            actor, value = runnable.popleft()
-            self._resume(actor, value)
+            elif runnable:
+                if self.shuffle is not None and len(runnable) > 1:
+                    runnable.rotate(self.shuffle.randrange(len(runnable)))
+                actor, value = runnable.popleft()
+                self._resume(actor, value)
+            else:
+                break
         self.rates.settle()
         ram = self.ledger.ram
         if ram.live + ram.cached > ram.capacity or self.ledger.watched is not None:
             self.ledger.watch_ramps()
-        if not self.stopped and not self._open_sets and not self._arrived and len(self.proofs) == len(self._pending):
+        if not self._open_sets and not self._arrived and len(self.proofs) == len(self._pending):
             self._stop()
 
     def _deliver(self, woken: list[tuple[Actor, Any]]) -> None:
@@ -399,7 +405,7 @@ class Engine:
     def end(self, actor: Actor) -> Any:
         """The end of a program: a pool worker begins again, others are done."""
         token = actor.token
-        if token is not None and not token.failed and self.plan.pipeline.workers[actor.kind].limit is not None:
+        if actor.kind in self._limited and token is not None and not token.failed:
             limit = limit_permit(actor.kind)
             self.arbiter.release(token, limit)
             self.ledger.held[limit] += self.now

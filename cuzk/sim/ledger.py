@@ -26,6 +26,7 @@ class Ledger:
         self.engine = engine
         self.ram = engine.arbiter.pools["ram"]
         self.ram.touching = self.touched
+        self.ram.keeps_holders = False  # `peak_holders` are those of the resident peak
         self.ramps: list[Ramp] = []
         self.peak_resident = 0
         self.peak_resident_at = 0.0
@@ -58,7 +59,7 @@ class Ledger:
         out: dict[str, int] = {}
         for ramp in self.ramps:
             if ramp.n:
-                share = ramp.touched(self.engine.now) / ramp.nbytes
+                share = ramp.touched(self.engine.now) / max(1, ramp.nbytes)
                 for buffer, nbytes in ramp.sizes.items():
                     out[buffer] = out.get(buffer, 0) + int(share * nbytes)
         return out

@@ -353,13 +353,19 @@ class _Compiler:
         place = cost.jitter
         return lambda token: base * token.spread[place]
 
+    def _fixed(self, cost: Cost) -> bool:
+        """Whether the step takes the same time each time."""
+        return cost.jitter is None and self.engine.durations is None
+
     def _work(self, cost: Cost, on: str, name: str) -> None:
         engine, rates = self.engine, self.engine.rates
         seconds = self._seconds(cost, name)
         if on != s.HOST:
+            devices = engine.devices
+
             def on_stream(actor: Actor) -> bool:
                 token = actor.token
-                engine.devices.queue(engine.devices.stream_of(actor, on), "work", (cost, name, token), seconds(token))
+                devices.queue_work(devices.stream_of(actor, on), cost, name, token, seconds(token))
                 return True
 
             self.ops.append(on_stream)
@@ -383,7 +389,16 @@ class _Compiler:
                 return True
 
             self.ops += [on_device, done]
-        elif cost.seconds > 0.0 or engine.durations is not None:
+        elif self._fixed(cost):
+            base = cost.seconds
+
+            def run_fixed(actor: Actor) -> bool:
+                rates.start(cost, base, actor)
+                return False
+
+            if base > 0.0:
+                self.ops.append(run_fixed)
+        else:
             def run(actor: Actor) -> bool:
                 rates.start(cost, seconds(actor.token), actor)
                 return False
@@ -431,10 +446,10 @@ class _Compiler:
     # ------------------------------------------------------------------- order
 
     def _record(self, step: s.Record) -> None:
-        engine, name, on = self.engine, step.record, step.on
+        devices, name, on = self.engine.devices, step.record, step.on
 
         def op(actor: Actor) -> bool:
-            engine.devices.queue(engine.devices.stream_of(actor, on), "record", engine.devices.new_event(actor.token, name))
+            devices.record(devices.stream_of(actor, on), actor.token, name)
             return True
 
         self.ops.append(op)
@@ -457,7 +472,7 @@ class _Compiler:
         def op(actor: Actor) -> bool:
             event = actor.token.events.get(name)
             if event is not None and not event.reached:  # never recorded (the slow arm): nothing to wait for
-                engine.devices.queue(engine.devices.stream_of(actor, on), "wait", event)
+                engine.devices.queue_wait(engine.devices.stream_of(actor, on), event)
             return True
 
         self.ops.append(op)
@@ -465,10 +480,14 @@ class _Compiler:
     def _spawn(self, step: s.Spawn) -> None:
         engine, programs, worker, label, circuit = self.engine, self.programs, step.spawn, step.handle, self.circuit
         gpu = self.gpu
+        program: list[Op] = []
 
         def op(actor: Actor) -> bool:
+            nonlocal program
+            if not program:
+                program = programs.of(worker, circuit, gpu)
             token = actor.token
-            child = Actor(worker, programs.of(worker, circuit, gpu), token, gpu)
+            child = Actor(worker, program, token, gpu)
             token.attached += 1
             if label is not None:
                 handle = token.handles.get(label)
