@@ -4,6 +4,7 @@ Buffers are real: mapped, and their pages touched when the pipeline says so (at 
 Steps take the time of the calibration, scaled, in one of two ways:
 
     emulate   they sleep; concurrent steps slow each other by the calibration's laws: any machine, played on any other
+              what real allocations take is taken off the next step, for the laws know nothing of it
     spin      steps of the host burn that much processor time, so that contention is the real one of this machine; steps of a
               GPU and of PCIe sleep, as they leave the cores alone
 
@@ -47,6 +48,8 @@ class NullDevice:
         """By pool: buffers whose pages the kernel counts one by one."""
         self._cache: dict[str, list[HostBuffer]] = {}
         self._idle_bytes = 0
+        self._own = threading.local()
+        """Of each worker's thread: `debt_s`, scenario seconds that its allocations took and no step has paid for yet."""
 
     # -- life --------------------------------------------------------------------------------------------
 
@@ -86,6 +89,24 @@ class NullDevice:
     # -- memory ------------------------------------------------------------------------------------------
 
     def allocate(self, request: Allocation) -> Any:
+        start = time.perf_counter()
+        try:
+            return self._allocate(request)
+        finally:
+            self._owe(time.perf_counter() - start)
+
+    def _owe(self, real_s: float) -> None:
+        if self.burn == "emulate":
+            self._own.debt_s = getattr(self._own, "debt_s", 0.0) + real_s / self.time_scale
+
+    def _paid(self, seconds: float) -> float:
+        """What remains of a step's time after the thread's allocations have taken theirs of it."""
+        paid = min(seconds, getattr(self._own, "debt_s", 0.0))
+        if paid:
+            self._own.debt_s -= paid
+        return seconds - paid
+
+    def _allocate(self, request: Allocation) -> Any:
         device_like = request.pool.startswith("vram") or self.scale < 1
         self._shrink_cache(request.pool, round(request.cache_bytes * self.scale))
         buffer = HostBuffer(round(request.nbytes * self.scale), device_like)
@@ -118,9 +139,11 @@ class NullDevice:
             self._close(pool, buffer)
 
     def _close(self, pool: str, buffer: HostBuffer) -> None:
+        start = time.perf_counter()
         with self._mutex:
             self._counted.get("ram" if pool == "pinned" else pool, set()).discard(buffer)
         buffer.close()
+        self._owe(time.perf_counter() - start)
 
     def _shrink_cache(self, pool: str, keep_bytes: int) -> None:
         """A caching allocator serves a request from what it keeps, or must give way to it."""
@@ -174,7 +197,7 @@ class NullDevice:
         else:
             resource, load = (self._gpus[work.gpu], law.gpu) if law.gpu > 0 else (self._cores, cores)
             touch = (lambda share: self._touch(work, share)) if work.touches else None
-            self._shared.spend(seconds, resource, load, law.dram, demand, work.cancelled, touch)
+            self._shared.spend(self._paid(seconds), resource, load, law.dram, demand, work.cancelled, touch)
             self._touch(work, 1.0)
 
     def _copy(self, work: Work, law: CostLaw, fixed_s: float) -> None:

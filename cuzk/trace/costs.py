@@ -10,6 +10,7 @@ not see what else this machine was doing.
 
 from __future__ import annotations
 
+import math
 import statistics
 from bisect import bisect_left
 from collections import defaultdict
@@ -101,6 +102,8 @@ def _gaps(events: Sequence[Event], asked: Mapping[str, float]) -> dict[tuple[str
         same_set = lane.place in (place, (None, None))
         if not same_set:
             lane.host_begin, lane.pending = None, []
+            if event.kind == "begin" and on_host and event.cpu_s is not None and event.cpu_s < (lane.cpu_s or math.inf):
+                gaps[worker, event.t] += event.cpu_s  # a thread of its own: what it has done so far was for this set
         if event.kind == "begin":
             busy = on_host and asked.get(event.cost or event.name, 1.0) > 0
             # a lane may have had another set before, and been idle since
