@@ -11,6 +11,7 @@ constexpr u32 FULL_WARP = 0xffffffffu;
 #ifdef CUZK_CUDA
 
 #define CUZK_DEVICE __device__ __forceinline__
+#define CUZK_DEVICE_CALL __device__ __noinline__  // out of line: rare code keeps its registers to itself
 // extern "C" so that the host finds the kernel by its plain name
 #define CUZK_KERNEL(threads, blocks_per_sm) extern "C" __global__ void __launch_bounds__(threads, blocks_per_sm)
 #define CUZK_DYNAMIC_SHARED(type, name)      \

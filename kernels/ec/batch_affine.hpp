@@ -105,6 +105,8 @@ class BatchAdder {
     }
     // Performs what is queued.
     void flush();
+    // xs[i] *= 2^k: doublings in Jacobian coordinates, then one inversion for a batch. Nothing may be queued.
+    void double_all(Point<F>* xs, std::size_t count, int k);
 
   private:
     struct Op {
@@ -125,7 +127,7 @@ class BatchAdder {
     }
 
     std::unique_ptr<Op[]> ops_;
-    std::unique_ptr<L[]> before_, denominator_;
+    std::unique_ptr<L[]> before_, denominator_, x_, y_;  // x_, y_ for double_all only
     std::size_t count_ = 0;
 };
 
@@ -232,6 +234,72 @@ void BatchAdder<F>::flush() {
         y3.store(out, offsetof(Point<F>, y));
     }
     count_ = 0;
+}
+
+template <class F>
+void BatchAdder<F>::double_all(Point<F>* xs, std::size_t count, int k) {
+    if (!x_) x_.reset(new L[BATCH / LANES]), y_.reset(new L[BATCH / LANES]);
+    const L one = L::broadcast(L::to_elem(F::one()));
+    L zero;
+    L::sub(zero, one, one);
+    alignas(64) Point<F> spare{};
+    for (std::size_t first = 0; first < count; first += BATCH) {
+        const std::size_t here = std::min(BATCH, count - first), groups = (here + LANES - 1) / LANES;
+        auto addresses = [&](char** p, std::size_t g) {
+            for (std::size_t i = 0; i < LANES; i++) {
+                std::size_t at = g * LANES + i;
+                p[i] = reinterpret_cast<char*>(at < here ? &xs[first + at] : &spare);
+            }
+        };
+        // Z after k doublings, and the running product of the Z that are not zero. Infinity is (0, 0, 1) here, so Z becomes 0.
+        L product = one;
+        for (std::size_t g = 0; g < groups; g++) {
+            char* p[LANES];
+            addresses(p, g);
+            L x, y, z = one, u, v, w, s, m, t;
+            x.load(p, offsetof(Point<F>, x));
+            y.load(p, offsetof(Point<F>, y));
+            for (int step = 0; step < k; step++) {
+                L::add(u, y, y);
+                L::sqr(v, u);
+                L::mul(w, u, v);
+                L::mul(s, x, v);
+                L::sqr(t, x);
+                L::add(m, t, t);
+                L::add(m, m, t);
+                L::mul(z, u, z);
+                L::sqr(x, m);
+                L::sub_two(x, x, s, s);
+                L::sub_loose(t, s, x);
+                L::mul(t, m, t);
+                L::mul(w, w, y);
+                L::sub(y, t, w);
+            }
+            LaneMask none = z.zero_values();
+            x.blend(none, zero);
+            y.blend(none, zero);
+            z.blend(none, one);
+            x_[g] = x;
+            y_[g] = y;
+            before_[g] = product;
+            denominator_[g] = z;
+            L::mul(product, product, z);
+        }
+        product.invert();
+        for (std::size_t g = groups; g-- > 0;) {
+            L inv, square;
+            L::mul(inv, product, before_[g]);
+            L::mul(product, product, denominator_[g]);
+            L::sqr(square, inv);
+            L::mul(x_[g], x_[g], square);
+            L::mul(square, square, inv);
+            L::mul(y_[g], y_[g], square);
+            char* p[LANES];
+            addresses(p, g);
+            x_[g].store(p, offsetof(Point<F>, x));
+            y_[g].store(p, offsetof(Point<F>, y));
+        }
+    }
 }
 
 }  // namespace cuzk

@@ -30,6 +30,29 @@ CUZK_DEVICE void store_words48(void* address, const u32* v) {
     for (int i = 0; i < 3; i++) p[i] = make_uint4(v[4 * i], v[4 * i + 1], v[4 * i + 2], v[4 * i + 3]);
 }
 
+// Multiplications by value: called, their operands stay in registers. CUZK_CALL_LANE_MUL makes them calls (small code, quick to
+// compile) for kernels that are bound by latency.
+#ifdef CUZK_CALL_LANE_MUL
+#define CUZK_LANE_MUL CUZK_DEVICE_CALL
+#else
+#define CUZK_LANE_MUL CUZK_DEVICE
+#endif
+CUZK_LANE_MUL Fq lane_mul(Fq a, Fq b) {
+    Fq r;
+    mont_mul<FqParams>(r.v, a.v, b.v);
+    return r;
+}
+CUZK_LANE_MUL Fq lane_sqr(Fq a) {
+    Fq r;
+    mont_sqr<FqParams>(r.v, a.v);
+    return r;
+}
+CUZK_LANE_MUL Fq lane_mul_add_mul(Fq a, Fq b, Fq c, Fq d) {
+    Fq r;
+    mont_mul_add_mul<FqParams>(r.v, a.v, b.v, c.v, d.v);
+    return r;
+}
+
 // Fq, one lane.
 struct LaneFq {
     static constexpr int LANES = 1;
@@ -44,8 +67,8 @@ struct LaneFq {
     CUZK_DEVICE friend LaneFq operator-(const LaneFq& a, const LaneFq& b) { return {a.v - b.v}; }
     CUZK_DEVICE LaneFq operator-() const { return {-v}; }
     CUZK_DEVICE LaneFq dbl() const { return {v.dbl()}; }
-    CUZK_DEVICE friend LaneFq operator*(const LaneFq& a, const LaneFq& b) { return {a.v * b.v}; }
-    CUZK_DEVICE LaneFq sqr() const { return {v.sqr()}; }
+    CUZK_DEVICE friend LaneFq operator*(const LaneFq& a, const LaneFq& b) { return {lane_mul(a.v, b.v)}; }
+    CUZK_DEVICE LaneFq sqr() const { return {lane_sqr(v)}; }
     CUZK_DEVICE LaneFq inverse() const { return {inverse_euclid(v)}; }
     // `flags` bit by bit true in every lane of the element
     CUZK_DEVICE static u32 all_lanes(u32 flags) { return flags; }
@@ -81,7 +104,7 @@ struct LaneFq2 {
     CUZK_DEVICE LaneFq2 dbl() const { return {v.dbl()}; }
     // c0 = a0 b0 - a1 b1 in the even lane, c1 = a1 b0 + a0 b1 in the odd one: two products and one reduction each.
     CUZK_DEVICE friend LaneFq2 operator*(const LaneFq2& a, const LaneFq2& b) {
-        Fq ao = a.other(), bo = b.other(), r;
+        Fq ao = a.other(), bo = b.other();
         Fq minus = -ao;
         Fq s, t;
 #pragma unroll
@@ -89,21 +112,20 @@ struct LaneFq2 {
             s.v[i] = is_c1() ? ao.v[i] : a.v.v[i];
             t.v[i] = is_c1() ? a.v.v[i] : minus.v[i];
         }
-        mont_mul_add_mul<FqParams>(r.v, s.v, b.v.v, t.v, bo.v);
-        return {r};
+        return {lane_mul_add_mul(s, b.v, t, bo)};
     }
     // c0 = (a0 + a1)(a0 - a1), c1 = (2 a0) a1: one product each.
     CUZK_DEVICE LaneFq2 sqr() const {
         Fq o = other(), p = o + (is_c1() ? o : v), d = v - o;
 #pragma unroll
         for (int i = 0; i < Fq::N; i++) d.v[i] = is_c1() ? v.v[i] : d.v[i];
-        return {p * d};
+        return {lane_mul(p, d)};
     }
     // (c0 - c1 u) / (c0^2 + c1^2): both lanes invert the same norm.
     CUZK_DEVICE LaneFq2 inverse() const {
-        LaneFq2 square{v.sqr()};
+        LaneFq2 square{lane_sqr(v)};
         Fq n = inverse_euclid(square.v + square.other());
-        Fq r = v * n, m = -r;
+        Fq r = lane_mul(v, n), m = -r;
 #pragma unroll
         for (int i = 0; i < Fq::N; i++) r.v[i] = is_c1() ? m.v[i] : r.v[i];
         return {r};

@@ -4,7 +4,8 @@
 //
 // A thread walks its pairs twice: forward it multiplies up the denominators and stores the products so far, then it inverts once,
 // and backward it peels the inverses off again. 5M + 1S a sum, plus 33M / batch for the inversion; an XYZZ addition costs 8M + 2S.
-// Doubling has the denominator 2 y1; where there is nothing to divide by (infinity, P - P) the denominator is 1.
+// Pairs that this formula does not cover (infinity, doubling, P - P) leave the batch with denominator 1 and are done afterwards,
+// one by one: they are rare, and the loops that matter stay free of them.
 #pragma once
 
 #include "../msm/references.cuh"
@@ -19,133 +20,161 @@ struct PairSource {
     const unsigned char* points;
     unsigned char* pool;
 
-    CUZK_DEVICE const unsigned char* array(u32 ref) const { return ref & REF_POINT ? points : pool; }
-    CUZK_DEVICE F x(u32 ref) const { return load_coordinate<F>(array(ref), ref & REF_INDEX, 0); }
+    CUZK_DEVICE const unsigned char* at(u32 ref) const {
+        return (ref & REF_POINT ? points : pool) + static_cast<u64>(ref & REF_INDEX) * F::POINT_BYTES;
+    }
+    CUZK_DEVICE F x(u32 ref) const { return load_coordinate<F>(at(ref), 0, 0); }
     CUZK_DEVICE F y(u32 ref) const {
-        F r = load_coordinate<F>(array(ref), ref & REF_INDEX, 1);
+        F r = load_coordinate<F>(at(ref), 0, 1);
         if (ref & REF_NEGATIVE) r = -r;
         return r;
     }
 };
 
-
+// y or q - y, for y != 0.
 template <class F>
-CUZK_DEVICE PairKind classify(u32 flags, const F& y1, const F& y2) {
-    u32 zeros = y1.v.is_zero() | static_cast<u32>(y2.v.is_zero()) << 1 | static_cast<u32>((y1.v + y2.v).is_zero()) << 2;
-    zeros = F::all_lanes(zeros);
-    bool infinite1 = flags & zeros & 1, infinite2 = flags & zeros & 2;
-    if (infinite1) return PAIR_SECOND;
-    if (infinite2) return PAIR_FIRST;
-    if (!(flags & 4)) return PAIR_SUM;
-    return zeros & 4 ? PAIR_INFINITY : PAIR_DOUBLE;
-}
-
-template <class F>
-CUZK_DEVICE F special_denominator(PairKind kind, const F& difference, const F& y1) {
-    F twice = y1.dbl(), one = F::one(), r;
+CUZK_DEVICE F signed_y(const F& y, u32 ref) {
+    u32 m[Fq::N];
 #pragma unroll
-    for (int i = 0; i < Fq::N; i++)
-        r.v.v[i] = kind == PAIR_SUM ? difference.v.v[i] : kind == PAIR_DOUBLE ? twice.v.v[i] : one.v.v[i];
+    for (int i = 0; i < Fq::N; i++) m[i] = FqParams::mod32(i);
+    words_sub<Fq::N>(m, y.v.v);
+    F r;
+#pragma unroll
+    for (int i = 0; i < Fq::N; i++) r.v.v[i] = ref & REF_NEGATIVE ? m[i] : y.v.v[i];
     return r;
 }
 
-// pairs[p] = (first, second), p < pair_count. The sum goes to the pool slot of the first partial sum among the two, or to slot p.
-// scratch: 48 bytes * threads of the grid * max_batch. All lanes of a warp stay together, since lanes of a pair exchange words.
+// Non-zero if the plain formula may not hold: 1 x1 = 0, 2 x2 = 0 (infinity, perhaps), 4 x1 = x2. The same in all lanes of an element.
 template <class F>
-CUZK_DEVICE void pair_add(const uint2* pairs, u32 pair_count, const unsigned char* points, unsigned char* pool,
+CUZK_DEVICE u32 suspicions(const F& x1, const F& x2, const F& difference) {
+    return F::all_lanes(x1.v.is_zero() | static_cast<u32>(x2.v.is_zero()) << 1 | static_cast<u32>(difference.v.is_zero()) << 2);
+}
+
+template <class F>
+CUZK_DEVICE PairKind classify(u32 suspicions, const F& y1, const F& y2) {
+    u32 zeros = y1.v.is_zero() | static_cast<u32>(y2.v.is_zero()) << 1 | static_cast<u32>((y1.v + y2.v).is_zero()) << 2;
+    zeros = F::all_lanes(zeros);
+    if (suspicions & zeros & 1) return PAIR_SECOND;
+    if (suspicions & zeros & 2) return PAIR_FIRST;
+    if (!(suspicions & 4)) return PAIR_SUM;
+    return zeros & 4 ? PAIR_INFINITY : PAIR_DOUBLE;
+}
+
+// The pool slot of a pair's sum.
+CUZK_DEVICE u32 slot_of(uint2 pair, u32 p) {
+    return !(pair.x & REF_POINT) ? pair.x & REF_INDEX : !(pair.y & REF_POINT) ? pair.y & REF_INDEX : p;
+}
+
+// The pairs of a thread that pair_add left out, one inversion each where there is something to divide: infinity, doubling, P - P, and
+// x = 0. Called by whole warps.
+template <class F>
+CUZK_DEVICE_CALL void pair_add_special(const uint2* pairs, u32 last, PairSource<F> source, u32 first, u32 units, u64 left_out) {
+    for (u32 k = 0; __any_sync(FULL_WARP, left_out != 0); k++, left_out >>= 1) {
+        const bool mine = left_out & 1;
+        if (!__any_sync(FULL_WARP, mine)) continue;
+        const u32 p = first + k * units;
+        const uint2 pair = pairs[p < last ? p : last];
+        F x1 = source.x(pair.x), x2 = source.x(pair.y), d = x2 - x1;
+        const u32 flags = suspicions(x1, x2, d);
+        F y1 = source.y(pair.x), y2 = source.y(pair.y), numerator = y2 - y1;
+        PairKind kind = classify(flags, y1, y2);
+        F x3 = F::zero(), y3 = F::zero();
+        if (__any_sync(FULL_WARP, mine && kind <= PAIR_DOUBLE)) {
+            F xx = x1.sqr(), twice = y1.dbl();
+            xx = xx.dbl() + xx;
+            if (kind == PAIR_DOUBLE) {
+                d = twice;
+                numerator = xx;
+            }
+            F lambda = numerator * d.inverse();
+            x3 = lambda.sqr() - x1 - x2;
+            y3 = lambda * (x1 - x3) - y1;
+        }
+        if (!mine) continue;
+        if (kind == PAIR_FIRST) x3 = x1, y3 = y1;
+        if (kind == PAIR_SECOND) x3 = x2, y3 = y2;
+        if (kind == PAIR_INFINITY) x3 = y3 = F::zero();
+        u32 slot = slot_of(pair, p);
+        store_coordinate(source.pool, slot, 0, x3);
+        store_coordinate(source.pool, slot, 1, y3);
+    }
+}
+
+// pairs[p] = (first, second), p < pair_count. The sum goes to the pool slot of the first partial sum among the two, or to slot p.
+// scratch: 48 bytes * threads of the grid * max_batch, max_batch <= 64. All lanes of a warp stay together, since lanes of a pair exchange words; a lane
+// without a pair repeats the last one and stores nothing.
+
+template <class F>
+CUZK_DEVICE void pair_add(const uint2* __restrict__ pairs, u32 pair_count, const unsigned char* points, unsigned char* pool,
                           uint4* scratch, u32 max_batch) {
     PairSource<F> source{points, pool};
     const u32 threads = global_threads(), thread = global_thread();
     const u32 units = threads / F::LANES, unit = thread / F::LANES;
-    // Even batches: as many rounds of the whole grid as needed, and no thread with much more than its share.
+    if (pair_count == 0) return;
+    const u32 last = pair_count - 1;
+    // Even batches: as many turns of the whole grid as needed, and no thread with much more than its share.
     const u32 turns = (pair_count + units * max_batch - 1) / (units * max_batch);
-    const u32 batch = turns == 0 ? 0 : (pair_count + units * turns - 1) / (units * turns);
+    const u32 batch = (pair_count + units * turns - 1) / (units * turns);
     for (u32 turn = 0; turn < turns; turn++) {
         const u32 first = turn * batch * units + unit;
         F product = F::one();
+        u64 left_out = 0;  // bit k: pair k is not for the plain formula
+        // The references of the next pair are loaded one step ahead: its points are then one latency away, not two.
+        uint2 next = pairs[first < last ? first : last];
         for (u32 k = 0; k < batch; k++) {
-            u32 p = first + k * units;
-            bool valid = p < pair_count;
-            F d = F::one();
-            u32 flags = 0;
-            uint2 pair = make_uint2(0, 0);
-            if (valid) pair = pairs[p];
-            if (valid) {
-                F x1 = source.x(pair.x), x2 = source.x(pair.y);
-                d = x2 - x1;
-                flags = x1.v.is_zero() | static_cast<u32>(x2.v.is_zero()) << 1 | static_cast<u32>(d.v.is_zero()) << 2;
-            }
-            flags = F::all_lanes(flags);
-            if (__any_sync(FULL_WARP, flags)) {
-                F y1 = F::one(), y2 = F::zero();
-                if (valid) {
-                    y1 = source.y(pair.x);
-                    y2 = source.y(pair.y);
-                }
-                PairKind kind = classify(flags, y1, y2);
-                d = special_denominator(kind, d, y1);
-            }
+            const u32 p = first + k * units;
+            const uint2 pair = next;
+            next = pairs[p + units < last ? p + units : last];
+            F x1 = source.x(pair.x), x2 = source.x(pair.y);
+            uint4* plane = scratch + static_cast<u64>(k) * 3 * threads + thread;
 #pragma unroll
             for (int i = 0; i < 3; i++)
-                scratch[(static_cast<u64>(k) * 3 + i) * threads + thread] =
+                plane[i * threads] =
                     make_uint4(product.v.v[4 * i], product.v.v[4 * i + 1], product.v.v[4 * i + 2], product.v.v[4 * i + 3]);
+            F d = x2 - x1;
+            u32 flags = suspicions(x1, x2, d);
+            if (p > last)
+                d = F::one();  // its operands belong to another thread, which may overwrite them at any time
+            else if (flags)
+                d = F::one(), left_out |= 1ull << k;
             product = product * d;
         }
         F inverse = product.inverse();
+        next = pairs[first + (batch - 1) * units < last ? first + (batch - 1) * units : last];
         for (u32 k = batch; k-- > 0;) {
-            u32 p = first + k * units;
-            bool valid = p < pair_count;
-            uint2 pair = make_uint2(0, 0);
-            F x1 = F::zero(), x2 = F::one(), y1 = F::zero(), y2 = F::zero(), before;
-            if (valid) {
-                pair = pairs[p];
-                x1 = source.x(pair.x);
-                x2 = source.x(pair.y);
-            }
+            const u32 p = first + k * units;
+            const uint2 pair = next;
+            const u32 before_p = k ? p - units : p;
+            next = pairs[before_p < last ? before_p : last];
+            const uint4* plane = scratch + static_cast<u64>(k) * 3 * threads + thread;
+            F before;
 #pragma unroll
             for (int i = 0; i < 3; i++) {
-                uint4 t = scratch[(static_cast<u64>(k) * 3 + i) * threads + thread];
+                uint4 t = plane[i * threads];
                 before.v.v[4 * i] = t.x;
                 before.v.v[4 * i + 1] = t.y;
                 before.v.v[4 * i + 2] = t.z;
                 before.v.v[4 * i + 3] = t.w;
             }
+            const unsigned char *a = source.at(pair.x), *b = source.at(pair.y);
+            F x1 = load_coordinate<F>(a, 0, 0), x2 = load_coordinate<F>(b, 0, 0);
+            F y1 = load_coordinate<F>(a, 0, 1), y2 = load_coordinate<F>(b, 0, 1);
+            before = inverse * before;
             F d = x2 - x1;
-            if (!valid) d = F::one();
-            u32 flags = 0;
-            if (valid) flags = x1.v.is_zero() | static_cast<u32>(x2.v.is_zero()) << 1 | static_cast<u32>(d.v.is_zero()) << 2;
-            flags = F::all_lanes(flags);
-            if (valid) {
-                y1 = source.y(pair.x);
-                y2 = source.y(pair.y);
-            }
-            F numerator = y2 - y1;
-            PairKind kind = PAIR_SUM;
-            if (__any_sync(FULL_WARP, flags)) {
-                kind = classify(flags, y1, y2);
-                d = special_denominator(kind, d, y1);
-                F xx = x1.sqr();
-                xx = xx.dbl() + xx;
-                if (kind == PAIR_DOUBLE) numerator = xx;
-            }
-            F lambda = numerator * (inverse * before);
+            const bool plain = p <= last && !(left_out >> k & 1);
+            if (!plain) d = F::one();
             inverse = inverse * d;
+            y1 = signed_y(y1, pair.x);
+            F lambda = (signed_y(y2, pair.y) - y1) * before;
             F x3 = lambda.sqr() - x1 - x2;
             F y3 = lambda * (x1 - x3) - y1;
-            if (kind >= PAIR_FIRST) {
-                x3 = y3 = F::zero();
-                if (kind != PAIR_INFINITY) {
-                    u32 ref = kind == PAIR_FIRST ? pair.x : pair.y;
-                    x3 = source.x(ref);
-                    y3 = source.y(ref);
-                }
-            }
-            if (valid) {
-                u32 slot = !(pair.x & REF_POINT) ? pair.x & REF_INDEX : !(pair.y & REF_POINT) ? pair.y & REF_INDEX : p;
+            if (plain) {
+                const u32 slot = slot_of(pair, p);
                 store_coordinate(pool, slot, 0, x3);
                 store_coordinate(pool, slot, 1, y3);
             }
         }
+        if (__any_sync(FULL_WARP, left_out != 0)) pair_add_special<F>(pairs, last, source, first, units, left_out);
     }
 }
 

@@ -142,17 +142,32 @@ void fixed_base(char* out, const Affine<F>& base, const char* scalars, std::size
     });
 }
 
+// s = low + high z^2 with low < z^2, both below 2^128 for s < r: 32 bytes each.
+inline void split_scalar(const char* scalar, u64* low, u64* high) {
+    u64 q[4], rest[2];
+    std::memcpy(q, scalar, 32);
+    for (u64& r : rest) {  // two divisions by the seed
+        u128 remainder = 0;
+        for (int k = 3; k >= 0; k--) {
+            u128 t = remainder << 64 | q[k];
+            q[k] = static_cast<u64>(t / CurveParams::SEED_ABS);
+            remainder = t % CurveParams::SEED_ABS;
+        }
+        r = static_cast<u64>(remainder);
+    }
+    u128 l = static_cast<u128>(rest[1]) * CurveParams::SEED_ABS + rest[0];
+    for (int k = 0; k < 4; k++) low[k] = k < 2 ? static_cast<u64>(l >> (64 * k)) : 0, high[k] = q[k];
+}
+
 // Points times scalars, one by one, a batch in step: 4 doublings and an addition of a multiple 1..8 a window of 4 bits.
-// Memory: 9 x BATCH points.
+// Memory: 9 x BATCH points, 17 with the endomorphism.
 template <class F>
 class Scaler {
   public:
     static constexpr std::size_t BATCH = BatchAdder<F>::BATCH / 2;
     static constexpr int C = 4, MULTIPLES = 1 << (C - 1);
 
-    Scaler() : multiples_(new Point<F>[BATCH * MULTIPLES]), shifted_(new ShiftedScalar[BATCH]) {}
-
-    // xs[i] *= scalar(i) (a pointer to 32 bytes, std), i < count <= BATCH. scalar i = 1 costs little when all are short.
+    // xs[i] *= scalar(i) (a pointer to 32 bytes, std), i < count <= BATCH. Costs as many windows as the longest scalar has.
     template <class Scalar>
     void scale(BatchAdder<F>& adder, Point<F>* xs, std::size_t count, Scalar&& scalar) {
         u64 any[4] = {};
@@ -162,8 +177,46 @@ class Scaler {
             for (int k = 0; k < 4; k++) any[k] |= s[k];
         }
         Digits digits(std::max(bit_length(any, 4), 1), C);
+        prepare(adder, xs, count, 1);
+        for (std::size_t i = 0; i < count; i++) shifted_[i].set(scalar(i), digits);
+        walk(adder, xs, count, digits, 1);
+    }
+
+    // The same for points of the subgroup of G1 and scalars below r, with half the doublings: [z^2] P = (beta x, -y).
+    template <class Scalar>
+    void scale_in_subgroup(BatchAdder<Fq>& adder, Point<Fq>* xs, std::size_t count, Scalar&& scalar) {
+        using L = LanesOf<Fq>;
+        Digits digits(128, C);
+        prepare(adder, xs, count, 2);
+        const L beta = L::broadcast(L::to_elem(Fq::from_table([](int i) { return CurveParams::beta(i); })));
+        Point<Fq>*from = multiples_.get(), *to = from + count * MULTIPLES;
+        for (std::size_t i = 0; i < count * MULTIPLES; i += LANES) {  // MULTIPLES is a multiple of LANES
+            char *p[LANES], *q[LANES];
+            for (std::size_t k = 0; k < LANES; k++) p[k] = reinterpret_cast<char*>(from + i + k), q[k] = reinterpret_cast<char*>(to + i + k);
+            L x;
+            x.load(p, offsetof(Point<Fq>, x));
+            L::mul(x, x, beta);
+            x.store(q, offsetof(Point<Fq>, x));
+            for (std::size_t k = 0; k < LANES; k++) to[i + k].y = L::negate_elem(from[i + k].y);
+        }
         for (std::size_t i = 0; i < count; i++) {
-            shifted_[i].set(scalar(i), digits);
+            u64 low[4], high[4];
+            split_scalar(scalar(i), low, high);
+            shifted_[i].set(reinterpret_cast<const char*>(low), digits);
+            shifted_[count + i].set(reinterpret_cast<const char*>(high), digits);
+        }
+        walk(adder, xs, count, digits, 2);
+    }
+
+  private:
+    // multiples_[i * MULTIPLES + d - 1] = d xs[i], and xs[i] = infinity. Room for `sets` such tables and sets of scalars.
+    void prepare(BatchAdder<F>& adder, Point<F>* xs, std::size_t count, std::size_t sets) {
+        if (sets > sets_) {
+            multiples_.reset(new Point<F>[sets * BATCH * MULTIPLES]);
+            shifted_.reset(new ShiftedScalar[sets * BATCH]);
+            sets_ = sets;
+        }
+        for (std::size_t i = 0; i < count; i++) {
             multiples_[i * MULTIPLES] = xs[i];
             xs[i] = Point<F>{};
         }
@@ -174,30 +227,32 @@ class Scaler {
             }
             adder.flush();
         }
+    }
+
+    // Horner over the windows. Set k of the multiples goes with set k of the scalars.
+    void walk(BatchAdder<F>& adder, Point<F>* xs, std::size_t count, const Digits& digits, std::size_t sets) {
         started_.assign(count, 0);
         for (int w = digits.windows - 1; w >= 0; w--) {
-            for (int k = 0; k < C; k++) {
-                for (std::size_t i = 0; i < count; i++)
-                    if (started_[i]) adder.add(&xs[i], &xs[i], &xs[i]);
+            if (w + 1 < digits.windows) adder.double_all(xs, count, C);
+            for (std::size_t set = 0; set < sets; set++) {
+                for (std::size_t i = 0; i < count; i++) {
+                    int d = digits.digit(shifted_[set * count + i], w);
+                    if (!d) continue;
+                    const Point<F>& t = multiples_[(set * count + i) * MULTIPLES + static_cast<std::size_t>(d < 0 ? -d : d) - 1];
+                    if (started_[i]) {
+                        adder.add(&xs[i], &xs[i], {&t, d < 0});
+                    } else {
+                        started_[i] = 1;
+                        xs[i] = t;
+                        if (d < 0) xs[i].y = LanesOf<F>::negate_elem(t.y);
+                    }
+                }
                 adder.flush();
             }
-            for (std::size_t i = 0; i < count; i++) {
-                int d = digits.digit(shifted_[i], w);
-                if (!d) continue;
-                const Point<F>& t = multiples_[i * MULTIPLES + static_cast<std::size_t>(d < 0 ? -d : d) - 1];
-                if (started_[i]) {
-                    adder.add(&xs[i], &xs[i], {&t, d < 0});
-                } else {
-                    started_[i] = 1;
-                    xs[i] = t;
-                    if (d < 0) xs[i].y = LanesOf<F>::negate_elem(t.y);
-                }
-            }
-            adder.flush();
         }
     }
 
-  private:
+    std::size_t sets_ = 0;
     std::unique_ptr<Point<F>[]> multiples_;
     std::unique_ptr<ShiftedScalar[]> shifted_;
     std::vector<char> started_;

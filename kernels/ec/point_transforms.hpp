@@ -1,16 +1,24 @@
 // Transforms over group elements, for the conversion of keys: FFT, and sparse combinations of points.
 #pragma once
 
+#include "membership.hpp"
 #include "point_arrays.hpp"
 
 namespace cuzk {
 
 // In-place FFT of 2^log_n points, natural order in and out: out[k] = sum_i w^(ik) in[i]; the inverse also divides by n.
-// Memory: all points once more in the loops' form.
+// Points of G1 are first tested for the subgroup: if all are in it, the multiplications go by the endomorphism.
+// Memory: all points once more in the loops' form, 16 bytes a point of twiddles.
 template <class F>
 void group_ntt(char* data, int log_n, const Fr& root, bool inverse, std::size_t threads) {
     constexpr std::size_t SIZE = sizeof(Affine<F>), BATCH = Scaler<F>::BATCH;
     const std::size_t n = std::size_t{1} << log_n;
+    const bool by_endomorphism = sizeof(F) == sizeof(Fq) && log_n > 2 && check_points<F>(data, n, true, threads) == NOTHING_FOUND;
+    auto scale = [&](BatchAdder<F>& adder, Scaler<F>& scaler, Point<F>* xs, std::size_t count, auto scalar) {
+        if constexpr (sizeof(F) == sizeof(Fq))
+            if (by_endomorphism) return scaler.scale_in_subgroup(adder, xs, count, scalar);
+        scaler.scale(adder, xs, count, scalar);
+    };
     std::unique_ptr<Point<F>[]> x(new Point<F>[n]);
     auto reversed = [&](std::size_t i) {
         std::size_t r = 0;
@@ -40,8 +48,8 @@ void group_ntt(char* data, int log_n, const Fr& root, bool inverse, std::size_t 
                     scaled[where.size()] = x[low(k) + half];
                     where.push_back(k);
                 }
-            scaler.scale(adder, scaled.get(), where.size(),
-                         [&](std::size_t i) { return reinterpret_cast<const char*>(&twiddle[where[i] % half * step]); });
+            scale(adder, scaler, scaled.get(), where.size(),
+                  [&](std::size_t i) { return reinterpret_cast<const char*>(&twiddle[where[i] % half * step]); });
             for (std::size_t i = 0; i < where.size(); i++) x[low(where[i]) + half] = scaled[i];
             // The difference needs the old sum: first b' = a - b into `scaled`, then a' = a + b.
             for (std::size_t k = begin; k < end; k++) adder.add(&scaled[k - begin], &x[low(k)], -SignedRef<F>(&x[low(k) + half]));
@@ -58,7 +66,7 @@ void group_ntt(char* data, int log_n, const Fr& root, bool inverse, std::size_t 
         if (inverse && log_n > 0) {
             BatchAdder<F> adder;
             Scaler<F> scaler;
-            scaler.scale(adder, &x[begin], end - begin, [&](std::size_t) { return reinterpret_cast<const char*>(&n_inverse); });
+            scale(adder, scaler, &x[begin], end - begin, [&](std::size_t) { return reinterpret_cast<const char*>(&n_inverse); });
         }
         points_out(data + SIZE * begin, &x[begin], end - begin);
     });

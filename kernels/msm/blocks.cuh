@@ -8,20 +8,25 @@ namespace cuzk {
 // Exclusive prefix sum of one value a thread over a block of THREADS; `total` receives the sum. All threads must call.
 template <int THREADS>
 CUZK_DEVICE u64 block_exclusive_scan(u64 value, u64& total) {
-    __shared__ u64 sums[2][THREADS];
-    const u32 t = threadIdx.x;
-    int now = 0;
-    sums[0][t] = value;
-    __syncthreads();
-    for (u32 distance = 1; distance < THREADS; distance *= 2) {
-        sums[now ^ 1][t] = sums[now][t] + (t >= distance ? sums[now][t - distance] : 0);
-        now ^= 1;
-        __syncthreads();
+    constexpr u32 WARPS = THREADS / 32;
+    __shared__ u64 warp_sums[WARPS];
+    const u32 lane = lane_id(), warp = threadIdx.x / 32;
+    u64 inclusive = value;
+    for (u32 distance = 1; distance < 32; distance *= 2) {
+        u64 below = __shfl_up_sync(FULL_WARP, inclusive, distance);
+        if (lane >= distance) inclusive += below;
     }
-    total = sums[now][THREADS - 1];
-    u64 before = sums[now][t] - value;
+    if (lane == 31) warp_sums[warp] = inclusive;
     __syncthreads();
-    return before;
+    u64 before = 0, all = 0;
+    for (u32 w = 0; w < WARPS; w++) {
+        u64 t = warp_sums[w];
+        if (w < warp) before += t;
+        all += t;
+    }
+    total = all;
+    __syncthreads();
+    return before + inclusive - value;
 }
 
 // The largest s in [low, high] with start[s] <= value; start[low] <= value must hold.

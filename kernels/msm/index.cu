@@ -17,7 +17,7 @@ msm_partition_starts(u32 partitions, const u32* count, u32* start, u32* cursor, 
     sort_partition_starts(partitions, count, start, cursor, tile_start, &counts[0]);
 }
 
-CUZK_KERNEL(TILE_THREADS, 3)
+CUZK_KERNEL(TILE_THREADS, 2)
 msm_partition(SHAPE_PARAMETERS, const u32* digits, u32* cursor, uint2* elements) {
     sort_into_partitions(SHAPE, digits, cursor, elements);
 }

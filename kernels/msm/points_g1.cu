@@ -1,5 +1,4 @@
-// MSM and batch addition in G1.
+// The additions of an MSM or a batch addition in G1.
 #define CUZK_LANE_FIELD LaneFq
-#define CUZK_BRANCHING_LANE_FIELD LaneFq
 #define CUZK_GROUP g1
 #include "points.cuh"

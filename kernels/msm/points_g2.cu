@@ -1,5 +1,4 @@
-// MSM and batch addition in G2.
+// The additions of an MSM or a batch addition in G2; all lanes of a warp move together.
 #define CUZK_LANE_FIELD LaneFq2<true>
-#define CUZK_BRANCHING_LANE_FIELD LaneFq2<false>
 #define CUZK_GROUP g2
 #include "points.cuh"

@@ -14,30 +14,55 @@
 
 namespace cuzk {
 
-constexpr u32 SCAN_THREADS = 256;
-constexpr u32 SCAN_PER_THREAD = 16;
+constexpr u32 SCAN_THREADS = 512;
+constexpr u32 SCAN_PER_THREAD = 4;  // one 16-byte word
 constexpr u32 SCAN_TILE = SCAN_THREADS * SCAN_PER_THREAD;
 
-// What is summed up: low half, high half of a u64.
+// Four neighbouring words at `first` (a multiple of 4), `beyond` past the end.
+CUZK_DEVICE void load4(u32 out[4], const u32* words, u32 first, u32 n, u32 beyond) {
+    if (first + 4 <= n) {
+        uint4 t = *reinterpret_cast<const uint4*>(words + first);
+        out[0] = t.x, out[1] = t.y, out[2] = t.z, out[3] = t.w;
+    } else {
+        for (u32 i = 0; i < 4; i++) out[i] = first + i < n ? words[first + i] : beyond;
+    }
+}
+CUZK_DEVICE void store4(u32* words, u32 first, u32 n, const u32 in[4]) {
+    if (first + 4 <= n) {
+        *reinterpret_cast<uint4*>(words + first) = make_uint4(in[0], in[1], in[2], in[3]);
+    } else {
+        for (u32 i = 0; i < 4 && first + i < n; i++) words[first + i] = in[i];
+    }
+}
+
+// What is summed up, low and high half of a u64, for the four elements at `first`.
 struct CountsOf {  // plain counters
     const u32* count;
-    CUZK_DEVICE u64 operator()(u32 s) const { return count[s]; }
+    CUZK_DEVICE void operator()(u32 first, u32 n, u64 out[4]) const {
+        u32 c[4];
+        load4(c, count, first, n, 0);
+        for (int i = 0; i < 4; i++) out[i] = c[i];
+    }
 };
-struct NextRoundOf {  // references of the next round, pairs of this one
+CUZK_DEVICE u64 next_round(u32 length) {  // references of the next round, pairs of this one
+    return static_cast<u64>(length / 2) << 32 | (length > 1 ? (length + 1) / 2 : 0);
+}
+struct NextRoundOf {
     const u32* start;
-    CUZK_DEVICE u64 operator()(u32 s) const {
-        u32 length = start[s + 1] - start[s];
-        return static_cast<u64>(length / 2) << 32 | (length > 1 ? (length + 1) / 2 : 0);
+    CUZK_DEVICE void operator()(u32 first, u32 n, u64 out[4]) const {
+        u32 s[5];
+        load4(s, start, first, n + 1, 0);
+        s[4] = first + 4 <= n ? start[first + 4] : 0;
+        for (u32 i = 0; i < 4; i++) out[i] = first + i < n ? next_round(s[i + 1] - s[i]) : 0;
     }
 };
 
 template <class Of>
 CUZK_DEVICE void scan_tile_sums(Of of, u32 n, u64* sums) {
-    u32 first = blockIdx.x * SCAN_TILE + threadIdx.x * SCAN_PER_THREAD;
-    u64 sum = 0;
-    for (u32 i = first; i < first + SCAN_PER_THREAD && i < n; i++) sum += of(i);
-    u64 total;
-    block_exclusive_scan<SCAN_THREADS>(sum, total);
+    const u32 first = blockIdx.x * SCAN_TILE + threadIdx.x * SCAN_PER_THREAD;
+    u64 values[4] = {0, 0, 0, 0}, total;
+    if (first < n) of(first, n, values);
+    block_exclusive_scan<SCAN_THREADS>(values[0] + values[1] + values[2] + values[3], total);
     if (threadIdx.x == 0) sums[blockIdx.x] = total;
 }
 
@@ -58,36 +83,47 @@ CUZK_DEVICE void scan_sums(u64* sums, u32 tiles, u32* low, u32* high) {
     }
 }
 
+// cursor may be the counters themselves.
 CUZK_DEVICE void counts_to_starts(const u32* count, u32 n, const u64* sums, u32* start, u32* cursor) {
-    CountsOf of{count};
-    u32 first = blockIdx.x * SCAN_TILE + threadIdx.x * SCAN_PER_THREAD;
-    u64 sum = 0;
-    for (u32 i = first; i < first + SCAN_PER_THREAD && i < n; i++) sum += of(i);
-    u64 total, before = block_exclusive_scan<SCAN_THREADS>(sum, total) + sums[blockIdx.x];
-    for (u32 i = first; i < first + SCAN_PER_THREAD && i < n; i++) {
-        u64 here = of(i);  // before the cursor is written: it may be the counters themselves
-        start[i] = cursor[i] = static_cast<u32>(before);
-        before += here;
-        if (i == n - 1) start[n] = static_cast<u32>(before);
+    const u32 first = blockIdx.x * SCAN_TILE + threadIdx.x * SCAN_PER_THREAD;
+    u64 values[4] = {0, 0, 0, 0}, total;
+    if (first < n) CountsOf{count}(first, n, values);
+    u64 before = block_exclusive_scan<SCAN_THREADS>(values[0] + values[1] + values[2] + values[3], total) + sums[blockIdx.x];
+    if (first >= n) return;
+    u32 out[4];
+    for (int i = 0; i < 4; i++) {
+        out[i] = static_cast<u32>(before);
+        before += values[i];
     }
+    store4(start, first, n, out);
+    store4(cursor, first, n, out);
+    if (first + 4 >= n) start[n] = static_cast<u32>(before);
 }
 
 CUZK_DEVICE void round_starts(const u32* start, const u32* references, u32 segments, const u64* sums, u32* pair_start,
                               u32* next_start, u32* result) {
-    NextRoundOf of{start};
-    u32 first = blockIdx.x * SCAN_TILE + threadIdx.x * SCAN_PER_THREAD;
-    u64 sum = 0;
-    for (u32 s = first; s < first + SCAN_PER_THREAD && s < segments; s++) sum += of(s);
-    u64 total, before = block_exclusive_scan<SCAN_THREADS>(sum, total) + sums[blockIdx.x];
-    for (u32 s = first; s < first + SCAN_PER_THREAD && s < segments; s++) {
-        if (start[s + 1] - start[s] == 1) result[s] = references[start[s]];
-        next_start[s] = static_cast<u32>(before);
-        pair_start[s] = static_cast<u32>(before >> 32);
-        before += of(s);
-        if (s == segments - 1) {
-            next_start[segments] = static_cast<u32>(before);
-            pair_start[segments] = static_cast<u32>(before >> 32);
-        }
+    const u32 first = blockIdx.x * SCAN_TILE + threadIdx.x * SCAN_PER_THREAD;
+    u32 s[5] = {0, 0, 0, 0, 0};
+    u64 values[4] = {0, 0, 0, 0}, total;
+    if (first < segments) {
+        load4(s, start, first, segments + 1, 0);
+        if (first + 4 <= segments) s[4] = start[first + 4];
+        for (u32 i = 0; i < 4; i++) values[i] = first + i < segments ? next_round(s[i + 1] - s[i]) : 0;
+    }
+    u64 before = block_exclusive_scan<SCAN_THREADS>(values[0] + values[1] + values[2] + values[3], total) + sums[blockIdx.x];
+    if (first >= segments) return;
+    u32 next[4], pair[4];
+    for (u32 i = 0; i < 4; i++) {
+        if (first + i < segments && s[i + 1] - s[i] == 1) result[first + i] = references[s[i]];
+        next[i] = static_cast<u32>(before);
+        pair[i] = static_cast<u32>(before >> 32);
+        before += values[i];
+    }
+    store4(next_start, first, segments, next);
+    store4(pair_start, first, segments, pair);
+    if (first + 4 >= segments) {
+        next_start[segments] = static_cast<u32>(before);
+        pair_start[segments] = static_cast<u32>(before >> 32);
     }
 }
 

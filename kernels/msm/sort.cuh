@@ -15,8 +15,8 @@
 
 namespace cuzk {
 
-constexpr u32 TILE_THREADS = 256;
-constexpr u32 TILE_PER_THREAD = 32;
+constexpr u32 TILE_THREADS = 512;
+constexpr u32 TILE_PER_THREAD = 16;
 constexpr u32 TILE = TILE_THREADS * TILE_PER_THREAD;  // elements a block sorts at once
 constexpr u32 MAX_LOW_BITS = 10;
 constexpr u32 DIGIT_NEGATIVE = 1u << 31;
@@ -132,12 +132,42 @@ CUZK_DEVICE void sort_partition_starts(u32 partitions, const u32* count, u32* st
     }
 }
 
+// A tile of elements sorted in shared memory, so that what goes to one bin leaves in one run of neighbouring words.
+struct TileBins {
+    u32* place;    // elements of a bin, then where its run begins in the tile
+    u32* delta;    // what to add to a place in the tile for the place in memory
+    uint2* sorted;
+
+    CUZK_DEVICE TileBins(u32* shared, u32 bins) {
+        sorted = reinterpret_cast<uint2*>(shared);
+        place = shared + 2 * TILE;
+        delta = place + bins;
+        for (u32 i = threadIdx.x; i < bins; i += TILE_THREADS) place[i] = 0;
+        __syncthreads();
+    }
+    // After counting: claims room at the bins' cursors; returns the number of elements.
+    CUZK_DEVICE u32 claim(u32 bins, u32* cursor) {
+        __syncthreads();
+        const u32 share = (bins + TILE_THREADS - 1) / TILE_THREADS, first = threadIdx.x * share;
+        u64 sum = 0, total;
+        for (u32 i = first; i < first + share && i < bins; i++) sum += place[i];
+        u32 before = static_cast<u32>(block_exclusive_scan<TILE_THREADS>(sum, total));
+        for (u32 i = first; i < first + share && i < bins; i++) {
+            u32 n = place[i];
+            if (n) delta[i] = atomicAdd(&cursor[i], n) - before;
+            place[i] = before;
+            before += n;
+        }
+        __syncthreads();
+        return static_cast<u32>(total);
+    }
+};
+
 // Moves every non-zero digit into its partition as (bucket of the group, reference). Block (x, y): tile x of set y.
 CUZK_DEVICE void sort_into_partitions(const SortShape& shape, const u32* digits, u32* cursor, uint2* elements) {
-    CUZK_DYNAMIC_SHARED(u32, count);
+    CUZK_DYNAMIC_SHARED(u32, shared);
     const u32 bins = shape.partitions_per_set(), set = blockIdx.y, row = shape.row();
-    for (u32 i = threadIdx.x; i < bins; i += TILE_THREADS) count[i] = 0;
-    __syncthreads();
+    TileBins tile(shared, bins);
     const u32 first = blockIdx.x * TILE + threadIdx.x;
     u32 digit[TILE_PER_THREAD];
     unsigned short rank[TILE_PER_THREAD];
@@ -149,12 +179,9 @@ CUZK_DEVICE void sort_into_partitions(const SortShape& shape, const u32* digits,
 #pragma unroll
     for (u32 j = 0; j < TILE_PER_THREAD; j++) {
         u32 bucket = (digit[j] & ~DIGIT_NEGATIVE) - 1;
-        rank[j] = static_cast<unsigned short>(count_up(count, bucket >> shape.low_bits, digit[j] != 0));
+        rank[j] = static_cast<unsigned short>(count_up(tile.place, bucket >> shape.low_bits, digit[j] != 0));
     }
-    __syncthreads();
-    for (u32 i = threadIdx.x; i < bins; i += TILE_THREADS)
-        if (count[i]) count[i] = atomicAdd(&cursor[set * bins + i], count[i]);
-    __syncthreads();
+    const u32 total = tile.claim(bins, cursor + set * bins);
 #pragma unroll
     for (u32 j = 0; j < TILE_PER_THREAD; j++) {
         if (digit[j] == 0) continue;
@@ -162,7 +189,12 @@ CUZK_DEVICE void sort_into_partitions(const SortShape& shape, const u32* digits,
         u32 index = first + j * TILE_THREADS;
         if (shape.stride != shape.points) index += index / shape.points * (shape.stride - shape.points);
         u32 reference = (digit[j] & DIGIT_NEGATIVE ? REF_NEGATIVE : 0) | REF_POINT | index;
-        elements[count[bucket >> shape.low_bits] + rank[j]] = make_uint2(set << (shape.c - 1) | bucket, reference);
+        tile.sorted[tile.place[bucket >> shape.low_bits] + rank[j]] = make_uint2(set << (shape.c - 1) | bucket, reference);
+    }
+    __syncthreads();
+    for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) {
+        uint2 e = tile.sorted[i];
+        elements[tile.delta[e.x >> shape.low_bits & (bins - 1)] + i] = e;
     }
 }
 
@@ -198,12 +230,11 @@ CUZK_DEVICE void sort_count_buckets(const SortShape& shape, const uint2* element
 // Moves the tile's references to their buckets.
 CUZK_DEVICE void sort_into_buckets(const SortShape& shape, const uint2* elements, const u32* partition_start, const u32* tile_start,
                                    u32* bucket_cursor, u32* references) {
-    __shared__ u32 count[1 << MAX_LOW_BITS];
+    CUZK_DYNAMIC_SHARED(u32, shared);
     u32 partition, begin, end;
     if (!find_tile(shape.group_sets * shape.partitions_per_set(), partition_start, tile_start, partition, begin, end)) return;
     const u32 bins = 1u << shape.low_bits;
-    for (u32 i = threadIdx.x; i < bins; i += TILE_THREADS) count[i] = 0;
-    __syncthreads();
+    TileBins tile(shared, bins);
     uint2 element[TILE_PER_THREAD];
     unsigned short rank[TILE_PER_THREAD];
 #pragma unroll
@@ -214,15 +245,17 @@ CUZK_DEVICE void sort_into_buckets(const SortShape& shape, const uint2* elements
 #pragma unroll
     for (u32 j = 0; j < TILE_PER_THREAD; j++)
         rank[j] = static_cast<unsigned short>(
-            count_up(count, element[j].x & (bins - 1), begin + threadIdx.x + j * TILE_THREADS < end));
-    __syncthreads();
-    for (u32 i = threadIdx.x; i < bins; i += TILE_THREADS)
-        if (count[i]) count[i] = atomicAdd(&bucket_cursor[(partition << shape.low_bits) + i], count[i]);
-    __syncthreads();
+            count_up(tile.place, element[j].x & (bins - 1), begin + threadIdx.x + j * TILE_THREADS < end));
+    const u32 total = tile.claim(bins, bucket_cursor + (partition << shape.low_bits));
 #pragma unroll
     for (u32 j = 0; j < TILE_PER_THREAD; j++)
         if (begin + threadIdx.x + j * TILE_THREADS < end)
-            references[count[element[j].x & (bins - 1)] + rank[j]] = element[j].y;
+            tile.sorted[tile.place[element[j].x & (bins - 1)] + rank[j]] = element[j];
+    __syncthreads();
+    for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) {
+        uint2 e = tile.sorted[i];
+        references[tile.delta[e.x & (bins - 1)] + i] = e.y;
+    }
 }
 
 }  // namespace cuzk

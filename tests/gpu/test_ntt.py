@@ -59,6 +59,41 @@ def test_against_host(device, log_n):
             break
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("log_n", [21, 23, 24, 25, 26, 27, 28])
+def test_large_by_evaluation(device, log_n):
+    """Forward on a coset: some values against the polynomial on the CPU. Then the inverse gives every coefficient back."""
+    n, chunk = 1 << log_n, 1 << 20
+    rng = np.random.default_rng()
+    seeds = random_fr(chunk, rng)
+    stream, data = device.stream(), device.allocate(32 * n, "data")
+
+    def part(i: int) -> np.ndarray:  # distinct in every chunk
+        return native.fr_mul(seeds, mont(i + 2))
+
+    for i in range(n // chunk):
+        device.copy(data.address + 32 * chunk * i, (held := part(i)).ctypes.data, held.nbytes, stream)
+        stream.synchronize()
+    plan = ntt.Ntt(device, log_n, coset=7)
+    plan.run(data.address, stream)
+    stream.synchronize()
+    for k in rng.integers(0, n, 2):
+        x = 7 * pow(ntt.root_of_unity(log_n, 7), int(k), R) % R
+        # the same polynomial in every chunk, but for a factor
+        first = int.from_bytes(native.fr_dot_mont(seeds, native.fr_powers_mont(mont(x), chunk)).tobytes(), "little")
+        want = first * sum((i + 2) * pow(x, chunk * i, R) for i in range(n // chunk)) % R
+        got = device.download(data.address + 32 * int(k), np.empty((1, 4), np.uint64))
+        assert int.from_bytes(got.tobytes(), "little") == want
+    plan.free()
+    plan = ntt.Ntt(device, log_n, coset=7, inverse=True)
+    plan.run(data.address, stream)
+    stream.synchronize()
+    for i in range(n // chunk):
+        assert np.array_equal(device.download(data.address + 32 * chunk * i, np.empty((chunk, 4), np.uint64)), part(i)), i
+    plan.free()
+    data.free()
+
+
 def test_two_streams_at_once(device):
     rng = np.random.default_rng()
     n = 1 << 16

@@ -44,7 +44,7 @@ def elements(modulus: int, count: int, rng: np.random.Generator) -> np.ndarray:
     edge += [modulus & ~((1 << k) - 1) for k in (32, 64, 96, 128, 192)]
     fixed = np.frombuffer(b"".join(v.to_bytes(8 * limbs, "little") for v in edge), dtype=np.uint64).reshape(-1, limbs)
     out = rng.integers(0, 1 << 64, (count, limbs), dtype=np.uint64)
-    out[count // 2 :: 7] = np.where(rng.random((len(out[count // 2 :: 7]), limbs)) < 0.5, 0, 0xFFFFFFFFFFFFFFFF)
+    out[count // 2 :: 7] = np.where(rng.random((len(out[count // 2 :: 7]), limbs)) < 0.5, np.uint64(0), ~np.uint64(0))
     out[:, -1] %= np.uint64(modulus >> (shift - 64))
     k = min(count // 2, len(fixed) ** 2)
     grid = np.arange(k)

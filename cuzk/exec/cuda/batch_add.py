@@ -12,7 +12,7 @@ from cuzk.errors import OutOfMemoryError
 from .arena import Layout
 from .msm import TAIL_THREADS, XYZZ_BYTES
 from .msm_plan import LANES, MAX_BATCH, MAX_INDEX, PAIR_BLOCKS_PER_SM, PAIR_THREADS, POINT_BYTES, SCAN_TILE, Group, rounds_for
-from .segments import INDEX, points_module, scan_counts, sum_segments, u32
+from .segments import INDEX, scan_counts, sum_segments, tail_module, u32
 
 # References left when the rounds end and plain additions take over: a round of few pairs costs an inversion's latency.
 FINISH_AT = 1 << 15
@@ -148,7 +148,7 @@ class BatchAdd:
         references, count = sum_segments(
             device, stream, plan, at, segments=1, longest=plan.selected, points=points, stop_at=FINISH_AT
         )
-        kernel = device.kernel(points_module(plan.group), f"sum_points_{plan.group}")
+        kernel = device.kernel(tail_module(plan.group), f"sum_points_{plan.group}")
         shared = TAIL_THREADS * XYZZ_BYTES
         # What is left: enough blocks for one reference or two a thread. If few bits were set, the rounds finished and the
         # sum is in `result`. Then one block over all.

@@ -15,10 +15,10 @@ import numpy as np
 from cuzk import native
 
 from .arena import aligned
-from .msm_plan import TILE, Group, MsmPlan, Residency, plan_msm
-from .segments import INDEX, add_pairs, list_pairs, points_module, scan_counts, sum_segments, u32
+from .msm_plan import TILE, TILE_THREADS, Group, MsmPlan, Residency, plan_msm
+from .segments import INDEX, add_pairs, list_pairs, points_module, scan_counts, sum_segments, tail_module, u32
 
-TAIL_THREADS = 256  # as in kernels/msm/points.cuh
+TAIL_THREADS = 256  # as in kernels/msm/tail.cuh
 XYZZ_BYTES = 192  # of one lane
 R = 0x73EDA753299D7D483339D80809A1D80553BDA402FFFE5BFEFFFFFFFF00000001  # the order of both groups
 
@@ -163,22 +163,27 @@ class Msm:
         device.launch(
             device.kernel(INDEX, "msm_partition"),
             (-(-row // TILE), sets),
-            256,
+            TILE_THREADS,
             (*shape, digits, at["partition_cursor"], elements),
             stream,
-            shared_bytes=4 * per_set,
+            shared_bytes=8 * TILE + 8 * per_set,
         )
         # How the tiles fall is known on the device only; every partition adds at most one that is not full.
         tiles = -(-sets * row // TILE) + partitions
         where = (elements, at["partition_start"], at["tile_start"])
         device.launch(
-            device.kernel(INDEX, "msm_count_buckets"), tiles, 256, (*shape, *where, at["bucket_count"]), stream
+            device.kernel(INDEX, "msm_count_buckets"), tiles, TILE_THREADS, (*shape, *where, at["bucket_count"]), stream
         )
         scan_counts(
             device, stream, at["bucket_count"], buckets, at["sums"], at["counts"], at["start_a"], at["bucket_count"]
         )
         device.launch(
-            device.kernel(INDEX, "msm_place"), tiles, 256, (*shape, *where, at["bucket_count"], at["references_a"]), stream
+            device.kernel(INDEX, "msm_place"),
+            tiles,
+            TILE_THREADS,
+            (*shape, *where, at["bucket_count"], at["references_a"]),
+            stream,
+            shared_bytes=8 * TILE + (8 << plan.low_bits),
         )
 
     def _fill(self, points: int, count: int, sets: int, buckets: int, merge: bool, stream: Any) -> None:
@@ -220,7 +225,7 @@ class Msm:
         sum_segments(device, stream, plan, at, segments=segments, longest=1 << plan.column_bits, points=buckets)
         # One block a weighted sum: its tree needs a barrier at every level.
         device.launch(
-            device.kernel(points_module(plan.group), f"weighted_sums_{plan.group}"),
+            device.kernel(tail_module(plan.group), f"weighted_sums_{plan.group}"),
             2 * sets,
             TAIL_THREADS,
             (

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .msm_plan import PAIR_THREADS, SCAN_TILE, Group, rounds_for
+from .msm_plan import PAIR_THREADS, SCAN_THREADS, SCAN_TILE, Group, rounds_for
 
 INDEX = "msm/index"
 SMALL_BLOCKS = 16  # blocks an SM of round_pairs: it loops over a count that only the device knows
@@ -30,16 +30,20 @@ def points_module(group: Group) -> str:
     return f"msm/points_{group}"
 
 
+def tail_module(group: Group) -> str:
+    return f"msm/tail_{group}"
+
+
 def u32(value: int) -> np.uint32:
     return np.uint32(value)
 
 
 def scan_counts(device: Any, stream: Any, count: int, n: int, sums: int, total: int, start: int, cursor: int) -> None:
     """start[0..n] = exclusive prefix sums of count[0..n), also into cursor (which may be count); the sum of all at `total`."""
-    tiles = -(-n // SCAN_TILE)  # a tile of 4096 a block, then one block over the tiles
-    device.launch(device.kernel(INDEX, "count_tile_sums"), tiles, 256, (count, u32(n), sums), stream)
+    tiles = -(-n // SCAN_TILE)  # a tile of 2048 a block, then one block over the tiles
+    device.launch(device.kernel(INDEX, "count_tile_sums"), tiles, SCAN_THREADS, (count, u32(n), sums), stream)
     device.launch(device.kernel(INDEX, "count_scan_sums"), 1, 1024, (sums, u32(tiles), total), stream)
-    device.launch(device.kernel(INDEX, "count_starts"), tiles, 256, (count, u32(n), sums, start, cursor), stream)
+    device.launch(device.kernel(INDEX, "count_starts"), tiles, SCAN_THREADS, (count, u32(n), sums, start, cursor), stream)
 
 
 REF_POINT = 1 << 30  # as in kernels/msm/references.cuh
@@ -93,13 +97,13 @@ def sum_segments(
         if r == rounds and stop_at > 1:
             break
         n, r32 = u32(segments), u32(r)
-        device.launch(device.kernel(INDEX, "round_tile_sums"), tiles, 256, (start, n, at["sums"], counts, r32), stream)
+        device.launch(device.kernel(INDEX, "round_tile_sums"), tiles, SCAN_THREADS, (start, n, at["sums"], counts, r32), stream)
         device.launch(device.kernel(INDEX, "round_scan_sums"), 1, 1024, (at["sums"], u32(tiles), counts, r32), stream)
         here = (start, references, n)
         device.launch(
             device.kernel(INDEX, "round_starts"),
             tiles,
-            256,
+            SCAN_THREADS,
             (*here, at["sums"], at["pair_start"], next_start, at["result"], counts, r32),
             stream,
         )

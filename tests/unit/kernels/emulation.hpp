@@ -5,7 +5,9 @@
 // Deliberately strict: a barrier or a whole-warp exchange that some threads never reach ends the process with a message.
 #pragma once
 
+#ifndef __x86_64__
 #include <ucontext.h>
+#endif
 
 #include <cstdio>
 #include <cstdlib>
@@ -39,96 +41,141 @@ inline int lost_carries() { return 0; }
 
 namespace emulation {
 
+#ifdef __x86_64__
+// Saves the callee's registers on the stack and continues on another one; ucontext makes two system calls for the same.
+extern "C" void emulation_switch(void** save_sp, void* sp);
+__asm__(
+    ".text\n.local emulation_switch\n.type emulation_switch, @function\nemulation_switch:\n"
+    "pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
+    "movq %rsp, (%rdi)\nmovq %rsi, %rsp\n"
+    "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n");
+
+struct Context {
+    void* sp = nullptr;
+    void start(char* stack, size_t size, void (*entry)()) {
+        auto top = reinterpret_cast<unsigned long long>(stack + size) & ~15ull;
+        void** p = reinterpret_cast<void**>(top);
+        *--p = nullptr;
+        *--p = reinterpret_cast<void*>(entry);
+        for (int i = 0; i < 6; i++) *--p = nullptr;
+        sp = p;
+    }
+};
+inline void switch_to(Context& from, Context& to) { emulation_switch(&from.sp, to.sp); }
+#else
+struct Context {
+    ucontext_t c;
+    void start(char* stack, size_t size, void (*entry)()) {
+        getcontext(&c);
+        c.uc_stack.ss_sp = stack;
+        c.uc_stack.ss_size = size;
+        c.uc_link = nullptr;
+        makecontext(&c, entry, 0);
+    }
+};
+inline void switch_to(Context& from, Context& to) { swapcontext(&from.c, &to.c); }
+#endif
+
 struct Fiber {
-    ucontext_t context;
+    Context context;
     std::vector<char> stack;
     bool done = false;
-    unsigned barrier = 0;              // barriers passed
     unsigned whole = 0, pair = 0;      // exchanges of the whole warp, of the pair of lanes
     unsigned words[2][2][24];          // [whole or pair][parity of the exchange][word]
 };
+struct Warp {
+    unsigned arrived = 0, exchanges = 0;  // lanes at the exchange now under way; exchanges complete
+};
 
 inline std::vector<Fiber> fibers;
-inline ucontext_t scheduler;
-inline unsigned current, threads;
+inline std::vector<Warp> warps;
+inline Context scheduler;
+inline unsigned current, threads, live, at_barrier, barriers;
 inline Dim3 thread_index, block_index, block_dim, grid_dim;
 inline std::vector<uint4> dynamic_shared;
 inline void (*kernel)(const unsigned long long*);
 inline const unsigned long long* arguments;
 
-inline void yield() { swapcontext(&fibers[current].context, &scheduler); }
+inline void yield() { switch_to(fibers[current].context, scheduler); }
+
+inline void release_barrier() {
+    if (at_barrier == live && live > 0) {
+        at_barrier = 0;
+        barriers++;
+    }
+}
 
 inline void run_fiber() {
     kernel(arguments);
     fibers[current].done = true;
-    yield();
+    live--;
+    release_barrier();
+    for (;;) yield();
 }
 
 inline void barrier() {
-    unsigned mine = ++fibers[current].barrier;
-    for (;;) {
-        bool all = true;
-        for (unsigned t = 0; t < threads; t++) all &= fibers[t].done || fibers[t].barrier >= mine;
-        if (all) return;
-        yield();
-    }
+    unsigned mine = barriers;
+    at_barrier++;
+    release_barrier();
+    while (barriers == mine) yield();
 }
 
-// Offers `n` words to the lanes of `mask` and waits until all of them did the same; then `read(lane)` gives theirs.
+[[noreturn]] inline void fail(const char* what) {
+    std::fprintf(stderr, "emulation: %s\n", what);
+    std::abort();
+}
+
+// Offers `n` words to the lanes of `mask` (the warp, or a pair) and waits until all of them did; `read(lane)` gives theirs.
 struct Exchange {
     unsigned first, slot, parity;
     const unsigned* read(unsigned lane) const { return fibers[first + lane].words[slot][parity]; }
 };
 inline Exchange exchange(unsigned mask, const unsigned* words, unsigned n) {
     Fiber& me = fibers[current];
-    bool whole = mask == 0xffffffffu;
-    unsigned first = current / 32 * 32;
-    unsigned count = whole ? ++me.whole : ++me.pair;
+    const bool whole = mask == 0xffffffffu;
+    const unsigned first = current / 32 * 32;
+    const unsigned count = whole ? ++me.whole : ++me.pair;
     Exchange e{first, whole ? 0u : 1u, count & 1};
     std::memcpy(me.words[e.slot][e.parity], words, 4 * n);
-    for (;;) {
-        bool all = true;
-        for (unsigned l = 0; l < 32; l++)
-            if (mask >> l & 1) {
-                const Fiber& f = fibers[first + l];
-                unsigned theirs = whole ? f.whole : f.pair;
-                if (f.done && theirs < count) {
-                    std::fprintf(stderr, "emulation: a lane left before an exchange that needs it\n");
-                    std::abort();
-                }
-                all &= theirs >= count;
-            }
-        if (all) return e;
-        yield();
+    if (whole) {
+        Warp& warp = warps[current / 32];
+        if (++warp.arrived == 32) {
+            warp.arrived = 0;
+            warp.exchanges++;
+        }
+        while (warp.exchanges < count) yield();
+    } else {
+        if (mask != 3u << (current & 30)) fail("an exchange between lanes that are neither a warp nor a pair");
+        const Fiber& other = fibers[current ^ 1];
+        while (other.pair < count) {
+            if (other.done) fail("a lane left before an exchange that needs it");
+            yield();
+        }
     }
+    return e;
 }
 
 inline void run_block() {
+    live = threads;
+    at_barrier = barriers = 0;
+    warps.assign((threads + 31) / 32, Warp{});
     for (unsigned t = 0; t < threads; t++) {
         Fiber& f = fibers[t];
         f.done = false;
-        f.barrier = f.whole = f.pair = 0;
-        getcontext(&f.context);
-        f.context.uc_stack.ss_sp = f.stack.data();
-        f.context.uc_stack.ss_size = f.stack.size();
-        f.context.uc_link = nullptr;
-        makecontext(&f.context, run_fiber, 0);
+        f.whole = f.pair = 0;
+        f.context.start(f.stack.data(), f.stack.size(), run_fiber);
     }
     unsigned long idle = 0;
-    for (unsigned left = threads; left > 0;) {
-        unsigned before = left;
+    while (live > 0) {
+        const unsigned before = live;
         for (unsigned t = 0; t < threads; t++) {
             if (fibers[t].done) continue;
             current = t;
             thread_index = {t, 0, 0};
-            swapcontext(&scheduler, &fibers[t].context);
-            left -= fibers[t].done;
+            switch_to(scheduler, fibers[t].context);
         }
-        idle = left == before ? idle + 1 : 0;
-        if (idle > 5000000) {
-            std::fprintf(stderr, "emulation: threads wait for each other\n");
-            std::abort();
-        }
+        idle = live == before ? idle + 1 : 0;
+        if (idle > 5000000) fail("threads wait for each other");
     }
 }
 
@@ -140,6 +187,7 @@ inline void run_block() {
 #define gridDim emulation::grid_dim
 #define __shared__ static
 #define CUZK_DEVICE inline
+#define CUZK_DEVICE_CALL inline
 // The kernel proper, and an entry that unpacks 64-bit arguments.
 #define CUZK_KERNEL(threads, blocks_per_sm) extern "C" void
 #define CUZK_DYNAMIC_SHARED(type, name) type* name = reinterpret_cast<type*>(emulation::dynamic_shared.data())
@@ -155,6 +203,12 @@ inline unsigned __ballot_sync(unsigned mask, bool p) {
 inline bool __any_sync(unsigned mask, unsigned p) { return __ballot_sync(mask, p != 0) != 0; }
 inline bool __all_sync(unsigned mask, unsigned p) { return __ballot_sync(mask, p != 0) == mask; }
 inline unsigned __shfl_sync(unsigned mask, unsigned v, int lane) { return emulation::exchange(mask, &v, 1).read(lane)[0]; }
+inline unsigned long long __shfl_up_sync(unsigned mask, unsigned long long v, unsigned distance) {
+    unsigned words[2], lane = threadIdx.x & 31, from = lane < distance ? lane : lane - distance;
+    std::memcpy(words, &v, 8);
+    std::memcpy(&v, emulation::exchange(mask, words, 2).read(from), 8);
+    return v;
+}
 inline unsigned atomicAdd(unsigned* address, unsigned v) {
     unsigned old = *address;
     *address += v;
