@@ -41,7 +41,7 @@ def shares(engine: Engine, first: Mark | None = None, last: Mark | None = None) 
     for name in engine.ledger.held:
         most = min(claims[name].units, claims[name].most) if name in permits else 1
         out[name] = grown("held", name) / max(1, most if most else 1)
-    for name in engine.programs.groups:
+    for name in engine.programs.costs.groups:
         if name != "cores":
             out[name] = grown("busy", name)
     begin = first or {"slowdown": 0.0, "cores": 0.0}
@@ -52,7 +52,7 @@ def shares(engine: Engine, first: Mark | None = None, last: Mark | None = None) 
 
 def bottleneck(engine: Engine, oom: Oom | None, used: dict[str, float]) -> dict[str, str]:
     """{resource, why}."""
-    if oom is not None and not (oom.pool.startswith("vram") and engine.completion_s):
+    if oom is not None and not (oom.pool.startswith("vram") and engine.admission.completion_s):
         return {"resource": oom.pool, "why": f"it runs out: {oom.buffer} does not fit"}
     if not used:
         return {"resource": "none", "why": "nothing ran"}
@@ -89,7 +89,7 @@ def _room_for_another_set(engine: Engine) -> str | None:
     circuit = engine.plan.scenario.circuit.name
     specs = engine.plan.pipeline.buffers.items()
     written = [name for name, spec in specs if spec.scope == "token" and spec.touched_by and spec.pool == "ram"]
-    needs = sum(programs.size(name, circuit, 0) for name in written)
+    needs = sum(programs.costs.size(name, circuit, 0) for name in written)
     left = pool.capacity - engine.ledger.peak_resident
     if not needs or left >= needs:
         return None

@@ -18,9 +18,9 @@ from simpy.events import Timeout
 from cuzk.errors import InputError
 from cuzk.pipeline.arbiter import FAILED, RETRY, OutOfMemory, Token
 from cuzk.pipeline.plan import Plan, limit_permit
-from cuzk.sim.actors import Actor, Handle, Proof, SimToken
+from cuzk.sim.actors import Actor, Handle, SimToken
+from cuzk.sim.admission import Admission
 from cuzk.sim.devices import Devices
-from cuzk.sim.jitter import factors
 from cuzk.sim.ledger import Ledger
 from cuzk.sim.programs import Programs
 from cuzk.sim.rates import Group, SharedRates, Work
@@ -81,23 +81,16 @@ class Engine:
         self.ledger = Ledger(self)
         self.programs = Programs(self)
         self.devices = Devices(self)
+        self.admission = Admission(self)
 
-        self.proofs: list[Proof] = []
-        self.in_flight = 0
-        self.completion_s: list[float] = []
         self.deallocations: dict[str, int] = {}
-        self.failures: dict[int, str] = {}
         self.oom: tuple[float, OutOfMemory] | None = None
         self.stopped = False
         self.waited: dict[str, float] = {}
         """Seconds that actors waited, by what for."""
         self.wakes = 0
         self.runnable: deque[tuple[Actor, Any]] = deque()
-        self._pending = deque(plan.scenario.workload.plan(seed))
-        self._arrived: deque[tuple[float, Any]] = deque()
-        self._limit = plan.in_flight
         self._limited = frozenset(name for name, worker in plan.pipeline.workers.items() if worker.limit is not None)
-        self._open_sets = 0
         self._finished = self.env.event()
         self._slots: dict[str, set[int]] = {}
 
@@ -110,21 +103,15 @@ class Engine:
             self.ledger.finish()
             return
         self._start_pools()
-        for index, arrival in enumerate(list(self._pending)):
-            if arrival.at_s is None:
-                self._arrived.append((0.0, arrival))
-            else:
-                timer = Timeout(self.env, arrival.at_s, value=index)
-                timer.callbacks.append(self._arrive)
-        self._admit_due()
-        self._settled()
+        self.admission.open()
+        self.settled()
         try:
             self.env.run(until=self._finished)
         except RuntimeError as error:
             if "No scheduled events left" not in str(error):
                 raise
             raise InputError(self._deadlock()) from None
-        self._tick()
+        self.tick()
         self.ledger.finish()
 
     def _deadlock(self) -> str:
@@ -136,7 +123,7 @@ class Engine:
         arbiter = self.arbiter
         actors = [w[0] for claim in arbiter._claims.values() for w in claim.waiters]
         actors += [p[0] for channel in arbiter._channels.values() for p in channel.putters]
-        handles = [h for proof in self.proofs for token in proof.members for h in token.handles.values()]
+        handles = [h for proof in self.admission.proofs for token in proof.members for h in token.handles.values()]
         return actors + [a for handle in handles for a in handle.waiters]
 
     def _load_residents(self) -> None:
@@ -148,7 +135,7 @@ class Engine:
             try:
                 self.arbiter.alloc(token, buffer, pool, nbytes)
             except OutOfMemory as error:
-                self._run_out(error, None)
+                self.run_out(error, None)
                 return
             if self.events is not None:
                 self.ledger.emit("alloc", token, buffer, pool, nbytes, "load")
@@ -167,44 +154,9 @@ class Engine:
                     actor.name = f"{name}:{index}" if gpu is None else f"{name}:{gpu}.{index}"
                     self.runnable.append((actor, RETRY))
 
-    # ---------------------------------------------------------------- admission
+    # ----------------------------------------------------------------- stepping
 
-    def _arrive(self, timer: SimEvent) -> None:
-        self._tick()
-        self._arrived.append((self.now, self._pending[timer.value]))
-        self._admit_due()
-        self._settled()
-
-    def _admit_due(self) -> None:
-        while self._arrived and (self._limit is None or self.in_flight < self._limit) and not self.stopped:
-            arrived_s, arrival = self._arrived.popleft()
-            self._admit(arrived_s, arrival)
-
-    def _admit(self, arrived_s: float, arrival: Any) -> None:
-        scenario, now = self.plan.scenario, self.now
-        mix = scenario.workload.circuits
-        circuit = mix[arrival.entry].circuit if mix else scenario.circuit
-        number = len(self.proofs)
-        spread = factors(self.seed, number, circuit.partitions, self.programs.spread)
-        proof = Proof(number, circuit.name, arrival.priority, arrived_s, now)
-        self.proofs.append(proof)
-        self.in_flight += 1
-        if self.events is not None:
-            self.events.append(Event(now, "admit", proof=number))
-        for name, worker in self.plan.pipeline.workers.items():
-            if worker.start not in ("partition", "proof"):
-                continue
-            program = self.programs.of(name, circuit.name, 0)
-            for part in range(circuit.partitions if worker.start == "partition" else 1):
-                token = SimToken(number, part, circuit.name, owner=proof, spread=spread[part])
-                token.priority = arrival.priority
-                proof.members.append(token)
-                proof.to_complete += 1
-                proof.open_sets += 1
-                self._open_sets += 1
-                self._begin(Actor(name, program, token, 0))
-
-    def _begin(self, actor: Actor) -> None:
+    def begin(self, actor: Actor) -> None:
         """Start a task or spawned worker, or let it wait if as many of its kind run as may."""
         if actor.kind in self._limited:
             limit = limit_permit(actor.kind)
@@ -220,9 +172,7 @@ class Engine:
         else:
             self.runnable.append((actor, RETRY))
 
-    # ----------------------------------------------------------------- stepping
-
-    def _settled(self) -> None:
+    def settled(self) -> None:
         """Everything that can happen at this instant happens; then speeds and the next timer are set."""
         runnable, woken = self.runnable, self.arbiter.woken
         while not self.stopped:
@@ -239,7 +189,7 @@ class Engine:
         ram = self.ledger.ram
         if ram.live + ram.cached > ram.capacity or self.ledger.watched is not None:
             self.ledger.watch_ramps()
-        if not self._open_sets and not self._arrived and len(self.proofs) == len(self._pending):
+        if self.admission.is_over:
             self._stop()
 
     def _deliver(self, woken: list[tuple[Actor, Any]]) -> None:
@@ -273,16 +223,16 @@ class Engine:
     def _late(self, timer: SimEvent) -> None:
         if self.stopped:
             return
-        self._tick()
+        self.tick()
         self.runnable.append(timer.value)
-        self._settled()
+        self.settled()
 
     def _ended(self, done: list[Work]) -> None:
         """Some work is done: its owners go on."""
         self.now = self.arbiter.now = self.rates.now
         if len(done) == 1 and self.shuffle is None and type(done[0][3]) is Actor:  # nearly always
             self._resume(done[0][3], True)
-            self._settled()
+            self.settled()
             return
         for _, _, _, owner in done:
             if type(owner) is not Actor:
@@ -291,9 +241,9 @@ class Engine:
                 self._delay(2.0 * self._wake_s * self.shuffle.random(), owner, True)
             else:
                 self.runnable.append((owner, True))
-        self._settled()
+        self.settled()
 
-    def _tick(self) -> None:
+    def tick(self) -> None:
         """SimPy's clock has moved: so do all others."""
         self.now = self.arbiter.now = self.rates.now = self.env.now
 
@@ -301,7 +251,7 @@ class Engine:
         if actor.waits_for is not None:
             self._waited(actor)
         if value is FAILED or (actor.owns and actor.token.failed):
-            self._abandon(actor)
+            self.abandon(actor)
             return
         if value is RETRY:
             pc = actor.pc
@@ -310,7 +260,7 @@ class Engine:
         else:
             self.take(actor, value)
             if value.failed:
-                self._abandon(actor)
+                self.abandon(actor)
                 return
             pc = actor.pc + 1
         program = actor.program
@@ -326,13 +276,13 @@ class Engine:
                     pc = result
                     program = actor.program
         except OutOfMemory as error:
-            self._run_out(error, actor)
+            self.run_out(error, actor)
 
     def block(self, actor: Actor, what: str) -> bool:
         """The actor waits from now on. Returns False, as a compiled step does then."""
         actor.waits_for, actor.since = what, self.now
         if self.events is not None:
-            self._event("wait", actor, what)
+            self.event("wait", actor, what)
         return False
 
     def _waited(self, actor: Actor) -> None:
@@ -340,9 +290,9 @@ class Engine:
         actor.waits_for = None
         self.waited[what] = self.waited.get(what, 0.0) + self.now - actor.since
         if self.events is not None:
-            self._event("grant", actor, what)
+            self.event("grant", actor, what)
 
-    def _event(self, kind: Any, actor: Actor, name: str, **more: Any) -> None:
+    def event(self, kind: Any, actor: Actor, name: str, **more: Any) -> None:
         token = actor.token if actor.owns or actor.token is not None else None
         where = {} if token is None else {"proof": token.proof, "partition": token.partition}
         gpu = actor.gpu if actor.pool else None
@@ -370,37 +320,13 @@ class Engine:
             token.owner.gpu_call_s += self.now - token.taken_s
         if actor.handle is not None:
             self._end_handle(actor.handle)
-        self.detach(token)
+        self.admission.detach(token)
 
     def _end_handle(self, handle: Handle) -> None:
         handle.ended = True
         for waiter in handle.waiters:
             self.runnable.append((waiter, True))
         handle.waiters.clear()
-
-    def detach(self, token: SimToken) -> None:
-        """One holder less; the last one ends the set, and gives back what a failed one still has."""
-        token.attached -= 1
-        if token.attached:
-            return
-        if not token.failed and (token.buffers or token.claims):
-            held = ", ".join([*token.buffers, *(name for name, _ in token.claims)])
-            raise InputError(f"pipeline '{self.plan.pipeline.name}': set {token} ends and still holds {held}")
-        if token.failed and (token.buffers or token.claims):
-            self.ledger.before_free()
-            rows = list(token.buffers.items())
-            for name, _ in token.claims:
-                self.ledger.held[name] += self.now
-            self.arbiter.unwind(token)
-            if self.events is not None:
-                for buffer, (pool, nbytes, _) in reversed(rows):
-                    self.ledger.emit("free", token, buffer, pool, nbytes, "unwind")
-                self.events.append(Event(self.now, "unwind", proof=token.proof, partition=token.partition))
-        self._open_sets -= 1
-        proof = token.owner
-        proof.open_sets -= 1
-        if not proof.open_sets:
-            self._leave_proof(proof)
 
     def end(self, actor: Actor) -> Any:
         """The end of a program: a pool worker begins again, others are done."""
@@ -429,27 +355,6 @@ class Engine:
         used.add(actor.slot)
         actor.name = f"{actor.kind}:{actor.slot}"
 
-    def complete(self, actor: Actor) -> None:
-        """One partition (or the whole proof) is out."""
-        proof: Proof = actor.token.owner
-        now = self.now
-        self.completion_s.append(now)
-        proof.to_complete -= 1
-        if self.events is not None:
-            self._event("complete", actor, "")
-        if proof.to_complete == 0 and proof.failure is None:
-            proof.completed_s = now
-            self.ledger.proof_done()
-            if self.events is not None:
-                self.events.append(Event(now, "complete", proof=proof.number, partition=-1))
-            self._leave_proof(proof)
-
-    def _leave_proof(self, proof: Proof) -> None:
-        if not proof.left:
-            proof.left = True
-            self.in_flight -= 1
-            self._admit_due()
-
     def _stop(self) -> None:
         if not self.stopped:
             self.stopped = True
@@ -457,7 +362,7 @@ class Engine:
 
     # ------------------------------------------------------------------ failure
 
-    def _run_out(self, error: OutOfMemory, actor: Actor | None) -> None:
+    def run_out(self, error: OutOfMemory, actor: Actor | None) -> None:
         now = self.now
         if self.oom is None:
             self.oom = (now, error)
@@ -470,8 +375,8 @@ class Engine:
         if actor is None or not error.pool.startswith("vram"):
             self.stop_run(error)
         else:
-            self._fail_proof(actor.token.owner, str(error))
-            self._abandon(actor)
+            self.admission.fail(actor.token.owner, str(error))
+            self.abandon(actor)
 
     def stop_run(self, error: OutOfMemory) -> None:
         """Host memory ran out: the kernel ends the process."""
@@ -480,23 +385,7 @@ class Engine:
         self.runnable.clear()
         self._stop()
 
-    def _fail_proof(self, proof: Proof, reason: str) -> None:
-        if proof.failure is not None:
-            return
-        proof.failure = reason
-        self.failures[proof.number] = reason
-        if self.events is not None:
-            self.events.append(Event(self.now, "fail", proof=proof.number, reason=reason))
-        dropped = self.arbiter.fail("proof", proof.number, reason)
-        for token in proof.members:
-            token.failed = True
-            for handle in token.handles.values():
-                self.runnable.extend((waiter, FAILED) for waiter in handle.waiters)
-                handle.waiters.clear()
-        for token in dropped:
-            self.detach(token)
-
-    def _abandon(self, actor: Actor) -> None:
+    def abandon(self, actor: Actor) -> None:
         """The set of this actor has failed: leave it, once its streams are still, and begin or end."""
         if actor.at_end is not None:
             actor.at_end(actor)

@@ -99,7 +99,7 @@ class Ledger:
 
     def _full(self, timer: SimEvent) -> None:
         if timer is self.watched and not self.engine.stopped:  # nothing has changed since it was set
-            self.engine._tick()
+            self.engine.tick()
             self._run_out()
 
     def _run_out(self) -> None:
@@ -110,7 +110,7 @@ class Ledger:
         held = ram.held.get(buffer, [1, 0, 0])
         each = held[1] // max(1, held[0])
         error = OutOfMemory("ram", buffer, each, self.resident(), ram.capacity, ram.holders())
-        engine._run_out(error, None)
+        engine.run_out(error, None)
 
     def finish(self) -> None:
         self.before_free()
@@ -127,7 +127,7 @@ class Ledger:
             "t": now,
             "slowdown": rates.slowdown_time,
             "cores": rates.cores_time / UNIT,
-            "busy": {name: group.busy(now) for name, group in engine.programs.groups.items()},
+            "busy": {name: group.busy(now) for name, group in engine.programs.costs.groups.items()},
             "held": {name: acc + now * claims[name].held for name, acc in self.held.items()},
             "waited": dict(engine.waited),
         })  # fmt: skip
@@ -136,7 +136,7 @@ class Ledger:
         counts = self.engine.deallocations
         counts[path] = counts.get(path, 0) + 1
         if self.engine.events is not None:
-            self.engine._event("dealloc", actor, path)
+            self.engine.event("dealloc", actor, path)
 
     def emit(self, kind: Any, token: Token, buffer: str, pool: str, nbytes: int, worker: str) -> None:
         """One event for the pool, and one for each pool that it is a part of."""

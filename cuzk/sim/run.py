@@ -32,8 +32,8 @@ def run_plan(plan: Plan, seed: int | None = None, options: Options = Options()) 
 
 def result_of(engine: Engine) -> SimResult:
     """What a finished run says."""
-    plan, done = engine.plan, engine.completion_s
-    whole = [proof for proof in engine.proofs if proof.completed_s is not None]
+    plan, done = engine.plan, engine.admission.completion_s
+    whole = [proof for proof in engine.admission.proofs if proof.completed_s is not None]
     all_out = len(whole) == plan.scenario.workload.proofs
     oom = _oom(engine.oom)
     used = shares(engine)
@@ -54,7 +54,7 @@ def result_of(engine: Engine) -> SimResult:
         bottleneck=bottleneck(engine, oom, used),
         completions=len(done),
         deallocations=engine.deallocations,
-        failed_proofs=len(engine.failures),
+        failed_proofs=len(engine.admission.failures),
         admitted=_admitted(engine),
         idle_gpus=_idle_gpus(engine, used),
         makespan_s=done[-1] if done else engine.env.now,

@@ -187,12 +187,12 @@ def test_every_partition_comes_out_once_or_its_proof_has_failed(scenario, shuffl
         return
     out = Counter((e.proof, e.partition) for e in run.events if e.kind == "complete" and e.partition >= 0)
     assert all(count == 1 for count in out.values())
-    for proof in run.proofs:
+    for proof in run.admission.proofs:
         parts = [part for number, part in out if number == proof.number]
         if proof.failure is None:
             assert sorted(parts) == list(range(scenario.circuit.partitions))
             assert proof.completed_s is not None and proof.completed_s >= proof.admitted_s >= proof.arrived_s
-    assert len(run.proofs) == scenario.workload.proofs
+    assert len(run.admission.proofs) == scenario.workload.proofs
 
 
 @LAWS
@@ -262,6 +262,6 @@ def test_the_presets_keep_the_laws_under_any_policy(data):
     phase = data.draw(st.sampled_from(PARTITIONED), label="phase")
     run = walked(REFERENCE.model_copy(update={"pipeline": phase}).with_policy(**chosen))
     if run.oom is None:
-        assert len(run.completion_s) == 20
+        assert len(run.admission.completion_s) == 20
         assert set(run.deallocations.values()) == {20}
         assert run.allocated == run.freed
