@@ -346,7 +346,7 @@ def launch_passes(
 
 
 def launch_bit_reverse(device: Any, data: int, log_n: int, stream: Any, batch: int = 1, batch_stride: int = 0) -> None:
-    """Bit reversal of the index, in place. Tiles of 16 x 16 give rows of 512 bytes in memory; two threads an element and 16 KiB of
+    """Bit reversal of the index, in place. Tiles of 16 x 16: rows of 512 bytes in memory; two threads an element and 16 KiB of
     shared memory a block, blocks of 512 threads, four an SM."""
     if log_n < 2:
         return
