@@ -170,7 +170,9 @@ class Actor(Claimant):
                 if not waited:
                     engine.emit(Event(engine.now(), "wait", name=handle, worker=self.name, **place))
                     waited = True
+                self.joins = handle
                 set_.condition.wait()
+            self.joins = None
             if set_.token.failed:
                 raise SetFailed
             if waited:
@@ -277,9 +279,10 @@ class Actor(Claimant):
         if on != HOST:
             with self.engine.mutex:
                 work.set.attached += 1
+                self.engine.queued_work += 1
             self._stream(on).submit(
                 work, begin, lambda error: self._stream_work_ended(work, error, end),
-                skipped=lambda: self.engine.detach(work.set, self.name),
+                skipped=lambda: self._stream_work_left(work),
             )  # fmt: skip
             return
         begin()
@@ -311,7 +314,12 @@ class Actor(Claimant):
         end()
         if error is not None:
             self.engine.failed(work.set, error, self.name)
+        self._stream_work_left(work)
+
+    def _stream_work_left(self, work: Work) -> None:
         self.engine.detach(work.set, self.name)
+        with self.engine.mutex:
+            self.engine.queued_work -= 1
 
     def _stream(self, name: str) -> Stream:
         if name not in self._streams:

@@ -36,6 +36,9 @@ class Claimant:
         """The first claim has been put already, and is not yet taken up."""
         self._turns: deque[Claimant] | None = None
         """The queue for the first claim, until it is made."""
+        self._waits_turn = False
+        self.joins: str | None = None
+        """The handle that it waits for."""
         self._condition = threading.Condition(engine.mutex)
         self._mail: Any = _EMPTY
         self._waits_for: tuple[str, Any] | None = None
@@ -50,6 +53,15 @@ class Claimant:
     def live(self) -> None:
         """What the thread does."""
         raise NotImplementedError
+
+    def stuck_on(self) -> str | None:
+        """What it sleeps for, if nobody has answered yet (mutex held)."""
+        if self.joins is not None:
+            handle = self.own().handles.get(self.joins)
+            return None if self.own().token.failed or (handle is not None and handle.ended) else self.joins
+        if self._turns is not None and self._turns[0] is not self and self._waits_turn:
+            return "its turn"
+        return self._waits_for[0] if self._waits_for is not None and self._mail is _EMPTY else None
 
     @property
     def has_mail(self) -> bool:
@@ -78,14 +90,18 @@ class Claimant:
     def wake(self, value: Any) -> None:
         """The Arbiter's answer to a claim that had to wait (mutex held)."""
         self._mail = value
-        if value is not RETRY and value is not FAILED and self._waits_for is not None:
-            name, place = self._waits_for
-            self.engine.emit(Event(self.engine.now(), "grant", name=name, worker=self.name, **place))
-            self._waits_for = None
+        if value is not RETRY and value is not FAILED:
+            self._granted()
         if self._thread is None:
             self.begin_thread()
         else:
             self._condition.notify()
+
+    def _granted(self) -> None:
+        if self._waits_for is not None:
+            name, place = self._waits_for
+            self.engine.emit(Event(self.engine.now(), "grant", name=name, worker=self.name, **place))
+            self._waits_for = None
 
     def _ask(self, step: Any) -> Any:
         """Put the claim to the Arbiter: its value, or _EMPTY if it has to wait (mutex held)."""
@@ -118,8 +134,10 @@ class Claimant:
         """The value of a granted claim. Raises SetFailed, or Stopped for a `get`, when the scope has failed."""
         asked, self.claimed_first = self.claimed_first, False
         with self.engine.mutex:
+            self._waits_turn = True
             while self._turns is not None and self._turns[0] is not self:
                 self._condition.wait()
+            self._waits_turn = False
             value = self._mail if asked else self._ask(step)
             self._leave_turns()
             while value is _EMPTY or value is RETRY:
@@ -131,6 +149,7 @@ class Claimant:
                 value = self._mail
             self._mail = _EMPTY
             if value is not FAILED:
+                self._granted()  # by a second try: the first answer was only that it may try again
                 return value
             self._waits_for = None
             if isinstance(step, Put):

@@ -72,6 +72,9 @@ class Engine:
         self.completions = 0
         self.load_s = self.ended_s = 0.0
         self._open_sets = 0
+        self._unwinding = 0
+        self.queued_work = 0
+        """Pieces of work on streams that have not ended."""
         self._sets: dict[Token, Set] = {}
         self.start_s: float | None = None
         """On the clock of time.perf_counter; None while keys and matrices are being loaded: all that is at t = 0."""
@@ -119,9 +122,19 @@ class Engine:
                 self.fail_run(Interrupted("interrupted"))
             if self.failure is None:
                 self._admit_due()
+                self._refuse_deadlock()
             if not self._open_sets and not self._in_flight and (self.failure is not None or not self._arrivals):
                 return
             self._changed.wait(POLL_S)
+
+    def _refuse_deadlock(self) -> None:
+        """If every worker sleeps and nothing is under way that could wake one, nothing will ever happen again."""
+        if not self._open_sets or self.queued_work or self._unwinding or (self._arrivals and self._in_flight < self._j):
+            return
+        waits = [(actor, actor.stuck_on()) for actor in self._actors]
+        if all(what is not None for _, what in waits):
+            of_sets = sorted({f"{actor.kind} waits for {what}" for actor, what in waits if actor.set is not None})
+            self.fail_run(InputError(f"the pipeline '{self.plan.pipeline.name}' deadlocks: {'; '.join(of_sets)}"))
 
     def _admit_due(self) -> None:
         while self._arrivals and self._in_flight < self._j:
@@ -288,7 +301,14 @@ class Engine:
         """A set that lay in a channel has failed: the channel lets go of it (mutex held)."""
         dropped = self._sets[token]
         # giving back means real work without the mutex: a short-lived thread does it
-        threading.Thread(target=self.detach, args=(dropped, "channel"), name="unwind", daemon=True).start()
+        self._unwinding += 1
+        threading.Thread(target=self._unwind_dropped, args=(dropped,), name="unwind", daemon=True).start()
+
+    def _unwind_dropped(self, dropped: Set) -> None:
+        self.detach(dropped, "channel")
+        with self.mutex:
+            self._unwinding -= 1
+            self._changed.notify_all()
 
     # ----------------------------------------------------------------- failures
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import random
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
-from playing import play, quick, scenario
+from playing import ROOT, play, quick, scenario
 
 from cuzk.errors import InputError, Interrupted
 from cuzk.exec.device import Allocation, DeviceLost, Work, timed_steps
 from cuzk.exec.null import NullDevice
+from cuzk.model.scenario import load_scenario
 from cuzk.pipeline.arbiter import OutOfMemory
 from cuzk.pipeline.plan import compile
 from cuzk.pipeline.presets import PHASES as PRESETS
@@ -176,6 +178,50 @@ def test_a_claim_that_can_never_be_granted_ends_the_run() -> None:
     played.assert_clean()
     assert isinstance(played.engine.failure, InputError)
     assert "byte_budget" in str(played.engine.failure)
+
+
+CROSSED = """
+version: 1
+machine: {root}/scenarios/machines/zen4-96c-755g-5070ti.yaml
+circuit: {root}/scenarios/circuits/winningpost-32g.yaml
+policy: {{j: 2}}
+workload: {{proofs: 4}}
+pipeline:
+  name: crossed
+  buffers: {{rows: {{pool: ram, size: 32*constraints}}}}
+  permits: {{left: {{count: 1}}, right: {{count: 1}}}}
+  channels: {{ready: {{}}}}
+  workers:
+    task:
+      start: partition
+      steps: [{{acquire: left}}, {{alloc: rows}}, {{run: fill}}, {{put: ready}}]
+    worker:
+      start: pool
+      count: 2
+      steps:
+        - get: ready
+        - acquire: right
+        - spawn: child
+          as: child
+        - join: child
+        - {{release: right}}
+        - {{release: left}}
+        - {{free: rows}}
+        - {{complete: partition}}
+    child:
+      start: spawned
+      steps: [{{acquire: right}}, {{run: look}}, {{release: right}}]
+"""
+
+
+def test_a_deadlock_is_seen_and_ends_the_run(tmp_path: Path) -> None:
+    """A child waits for a permit that its parent holds while it waits for the child. No static check can know the counts."""
+    path = tmp_path / "crossed.yaml"
+    path.write_text(CROSSED.format(root=ROOT))
+    played = play(load_scenario(path))
+    played.assert_clean()
+    assert isinstance(played.engine.failure, InputError)
+    assert "deadlocks" in str(played.engine.failure) and "child waits for right" in str(played.engine.failure)
 
 
 def test_residents_that_do_not_fit_end_the_run_before_it_starts() -> None:
