@@ -1,8 +1,9 @@
-"""`cuzk porep seal|setup|prove|verify|inputs|witness`: a Filecoin sector from data to an accepted Proof of Replication.
+"""`cuzk porep seal|check|setup|prove|verify|inputs|witness`: a Filecoin sector from data to an accepted Proof of Replication.
 
-seal replicates DATA (2,032 bytes for a 2 KiB sector, or 2,048 already padded) into a directory; setup makes a development
-key for the sector's circuit; prove opens the challenges of a seed and proves them; verify recomputes the public inputs
-from the statement and checks the proof; inputs prints them; witness writes a partition's values for `cuzk run`.
+seal replicates DATA (2,032 bytes for a 2 KiB sector, or 2,048 already padded) into a directory; check says whether it
+satisfies its circuit, and if not which gadget fails; setup makes a development key for the sector's circuit; prove opens
+the challenges of a seed and proves them; verify recomputes the public inputs from the statement and checks the proof;
+inputs prints them; witness writes a partition's values for `cuzk run`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ def add_parser(subparsers: Any) -> None:
                                    formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     verbs = parser.add_subparsers(dest="porep_verb", required=True, metavar="VERB")
     _seal_parser(verbs)
+    check = verbs.add_parser("check", help="does a sealed sector satisfy its circuit; no key is needed")
+    check.add_argument("directory", metavar="DIR", help="the sealed sector")
+    check.add_argument("--seed", metavar="HEX", default=ZERO, help="32 bytes of randomness from which challenges follow")
     setup = verbs.add_parser("setup", help="a development key for a sector's circuit")
     setup.add_argument("--sector", required=True, metavar="SIZE", help="2KiB, 8MiB or 512MiB")
     setup.add_argument("-o", "--output", required=True, metavar="KEY", help=".params (Filecoin's layout), .ckey or .zkey")
@@ -56,7 +60,7 @@ def add_parser(subparsers: Any) -> None:
     witness.add_argument("--seed", metavar="HEX", default=ZERO, help="32 bytes of randomness from which challenges follow")
     witness.add_argument("--partition", type=int, default=0, metavar="K", help="from 0 (default)")
     witness.add_argument("-o", "--output", required=True, metavar="FILE", help=".wtns, 32 bytes a value")
-    for verb in (setup, prove, verify, inputs, witness):
+    for verb in (check, setup, prove, verify, inputs, witness):
         verb.add_argument("--json", action="store_true", help="one JSON document on stdout")
 
 
@@ -74,7 +78,8 @@ def _seal_parser(verbs: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    verbs = {"seal": _seal, "setup": _setup, "prove": _prove, "verify": _verify, "inputs": _inputs, "witness": _witness}
+    verbs = {"seal": _seal, "check": _check, "setup": _setup, "prove": _prove, "verify": _verify, "inputs": _inputs,
+             "witness": _witness}  # fmt: skip
     return verbs[args.porep_verb](args)
 
 
@@ -114,6 +119,26 @@ def _seal(args: argparse.Namespace) -> int:
     else:
         print(f"sealed {shape.name} in {total_s:.2f} s: {args.output}")
         print(f"comm_d {sealed.comm_d.hex()}\ncomm_r {sealed.comm_r.hex()}")
+    return 0
+
+
+def _check(args: argparse.Namespace) -> int:
+    from cuzk.porep.files import load_sealed
+    from cuzk.porep.ids import challenges, hex32
+    from cuzk.porep.partition import PartitionMaker
+
+    start = time.perf_counter()
+    seed = hex32(args.seed, "--seed")
+    sealed = load_sealed(args.directory)
+    maker = PartitionMaker(sealed.shape)
+    rows = maker.template.n_constraints
+    for partition in range(sealed.shape.partitions):
+        maker.require_satisfied(maker.witness(sealed, challenges(sealed.shape, sealed.replica_id, seed, partition)))
+    total_s = time.perf_counter() - start
+    if args.json:
+        print_json({"satisfied": True, "sector": sealed.shape.name, "rows": rows, "total_s": total_s})
+    else:
+        print(f"{args.directory}: all {rows:,} rows of the {sealed.shape.name} PoRep circuit hold, {total_s:.1f} s")
     return 0
 
 

@@ -154,6 +154,18 @@ def test_tampered_label_on_disk_is_named_by_its_gadget(copy, tmp_path, sealed, m
         maker.require_satisfied(maker.witness(bad, nodes))
 
 
+def test_check_accepts_the_sector_and_names_the_gadget_of_a_changed_byte(copy, capsys):
+    assert main(["porep", "check", str(copy), "--seed", "06" * 32]) == 0
+    assert "2,687,921 rows" in capsys.readouterr().out
+    replica = bytearray((copy / "replica.bin").read_bytes())
+    for node in range(64):
+        replica[32 * node] ^= 1
+    (copy / "replica.bin").write_bytes(replica)
+    assert main(["porep", "check", str(copy), "--seed", "06" * 32]) == 6
+    captured = capsys.readouterr()
+    assert captured.out == "" and "in challenge 0 / tree R / root" in captured.err
+
+
 def test_inputs_of_a_foreign_statement(tmp_path, capsys):
     known = foreign_proof()
     path = tmp_path / "statement.json"

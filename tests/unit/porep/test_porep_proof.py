@@ -34,3 +34,15 @@ def test_2_kib_sector_sealed_proved_and_verified(tmp_path, capsys):
     for change in ({"sector_number": 6}, {"seed_hex": "08" * 32}, {"comm_r_hex": statement["comm_d_hex"]}):
         (proof / "statement.json").write_text(json.dumps(statement | change))
         assert main(["porep", "verify", str(proof), str(key)]) == 6
+
+
+@pytest.mark.slow
+def test_c_free_proof_of_a_2_kib_sector(tmp_path, capsys):
+    """The quotient without C, from the template: A and B alone."""
+    data, sector, key = (tmp_path / n for n in ("data", "sector", "development.ckey"))
+    data.write_bytes(sector_data().tobytes())
+    assert main(["porep", "seal", "--sector", "2KiB", str(data), "-o", str(sector)]) == 0
+    assert main(["porep", "setup", "--sector", "2KiB", "-o", str(key), "--quotients", "c-free"]) == 0
+    assert main(["porep", "prove", str(sector), str(key)]) == 0
+    assert main(["porep", "verify", str(sector / "proof"), str(key)]) == 0
+    assert "sealed" in capsys.readouterr().out
