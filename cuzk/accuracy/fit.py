@@ -2,7 +2,7 @@
 
 Each target is log(predicted / measured) over the spread that its metric is expected to have; a verdict is a hinge on the
 peak's distance from the limit. The simulator runs with fixed seeds, so the function is deterministic; it has small steps
-where one partition overtakes another, which a wide difference step (8 %) smooths. Parameters are fitted as logarithms.
+where one partition overtakes another. Parameters are fitted as logarithms.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ HINGE = 0.05
 """A verdict's margin: the peak must lie this far on the right side of the limit to cost nothing."""
 PRIOR = 1.5
 """Standard deviation of each parameter's logarithm around its start: weak, it only holds what the data leave open."""
-STEP = 0.08
+DRAWS = 40
+WIDTH = 0.15
+"""Standard deviation of the draws of a round, in the parameters' logarithms."""
+HUBER = 3.0
 CLIP = 8.0
 
 Say = Callable[[str], None]
@@ -68,22 +71,26 @@ class Problem:
             for free, step in zip(self.recipe.free, z, strict=True)
         }
 
-    def residuals(self, z: Sequence[float], only: set[int] | None = None) -> list[float]:
-        """One a target (of the cases `only`, by index), in order."""
-        calibration = self.calibration(z)
+    def residuals(self, draws: Sequence[Any], only: set[int] | None = None) -> list[list[float]]:
+        """For each draw of the parameters: one residual a target (of the cases `only`, by index), in order."""
+        calibrations = [self.calibration(list(z)) for z in draws]
         chosen = [i for i in range(len(self.cases)) if only is None or i in only]
         jobs = [
-            lambda c=self.cases[i], n=n: sample(_with(c, calibration), 1 + n, None, batch=c.batch)
+            lambda c=self.cases[i], n=n, calibration=calibration: sample(_with(c, calibration), 1 + n, None, batch=c.batch)
+            for calibration in calibrations
             for i in chosen
             for n in range(self.seeds)
         ]
         samples = in_parallel(jobs, self.processes)
-        self.evaluations += 1
+        self.evaluations += len(draws)
         self.simulations += len(jobs)
-        out: list[float] = []
-        for k, i in enumerate(chosen):
-            mine = samples[k * self.seeds : (k + 1) * self.seeds]
-            out += [_residual(self.cases[i], metric, value, mine) for metric, value in scored(self.cases[i].point).items()]
+        out: list[list[float]] = []
+        for _ in draws:
+            row: list[float] = []
+            for i in chosen:
+                mine, samples = samples[: self.seeds], samples[self.seeds :]
+                row += [_residual(self.cases[i], metric, value, mine) for metric, value in scored(self.cases[i].point).items()]
+            out.append(row)
         return out
 
 
@@ -152,57 +159,63 @@ class Fit:
 def cost_ahead(p: Problem, rounds: int) -> str:
     """What a fit will take, from one timed evaluation."""
     started = time.monotonic()
-    p.residuals([0.0] * len(p.recipe.free))
+    p.residuals([[0.0] * len(p.recipe.free)])
     each = time.monotonic() - started
-    n = rounds * (2 * len(p.recipe.free) + 1)
+    n = rounds * (DRAWS + 2)
     what = f"{len(p.recipe.free)} parameters, {len(p.targets)} figures of {len(p.cases)} points, {p.seeds} seed(s)"
     return f"{what}: up to {n} evaluations, about {n * each:.0f} s"
 
 
-def fit(p: Problem, *, rounds: int = 10, say: Say | None = None) -> Fit:
-    """Damped Gauss-Newton (scipy least_squares with a soft L1 loss)."""
+def fit(p: Problem, *, rounds: int = 5, say: Say | None = None) -> Fit:
+    """Rounds of: draw parameters around the best so far, fit each residual as linear in them, go to the minimum of that.
+
+    A line through many draws is blind to the steps of single ones, where a finite difference would take them for slopes.
+    """
     import numpy as np
     from scipy.optimize import least_squares
 
     started, k = time.monotonic(), len(p.recipe.free)
-    low = [math.log(max(f.low, 1e-9) / f.start) if f.low > 0 else -6.0 for f in p.recipe.free]
-    high = [math.log(f.high / f.start) for f in p.recipe.free]
+    low = np.array([math.log(f.low / f.start) if f.low > 0 else -6.0 for f in p.recipe.free])
+    high = np.array([math.log(f.high / f.start) for f in p.recipe.free])
+    luck = np.random.default_rng(1)
+    best = np.clip(np.zeros(k), low, high)
+    best_cost, width = math.inf, WIDTH
+    jacobian, at_best = np.zeros((len(p.targets), k)), np.zeros(len(p.targets))
+    for n in range(rounds):
+        half = luck.normal(0.0, width, (DRAWS // 2, k))
+        draws = np.clip(best + np.vstack([half, -half]), low, high)
+        found = np.array(p.residuals([best, *draws]))
+        x = np.vstack([best, *draws]) - best
+        # a little ridge: directions that no draw moves stay where they are
+        a = np.column_stack([np.ones(len(x)), x])
+        solution = np.linalg.solve(a.T @ a + np.diag([0.0, *[width**2] * k]), a.T @ found)
+        noise = np.sqrt(np.mean((found - a @ solution) ** 2, axis=0))
+        weight = 1.0 / np.sqrt(1.0 + noise**2)
+        centre, slope = solution[0], solution[1:].T
 
-    def function(z: Any) -> Any:
-        found = p.residuals(list(z))
+        def model(step: Any, centre: Any = centre, slope: Any = slope, weight: Any = weight, best: Any = best) -> Any:
+            return np.concatenate([(centre + slope @ step) * weight, (best + step) / PRIOR])
+
+        reach = 2.0 * width
+        bounds = (np.maximum(low - best, -reach) - 1e-9, np.minimum(high - best, reach) + 1e-9)
+        step = least_squares(model, np.zeros(k), bounds=bounds, loss="huber", f_scale=HUBER).x
+        candidates = [best, best + 0.5 * step, best + step]
+        values = [found[0], *np.array(p.residuals(candidates[1:]))]
+        costs = [_cost(v * weight) for v in values]
+        chosen = int(np.argmin(costs))
+        if chosen == 0:
+            width *= 0.6
+        best, at_best, jacobian, best_cost = candidates[chosen], values[chosen], slope * weight[:, None], costs[chosen]
         if say is not None:
-            say(f"evaluation {p.evaluations}: rms {math.sqrt(statistics.fmean(r * r for r in found)):.3f}")
-        return np.concatenate([found, np.asarray(z) / PRIOR])
-
-    bounds = ([min(a, -1e-6) for a in low], [max(b, 1e-6) for b in high])
-    start = np.zeros(k)
-    # the difference step is relative to the argument's size, which is zero at the start: give it the step itself
-    found = least_squares(
-        function,
-        start,
-        bounds=bounds,
-        jac=lambda z: _jacobian(function, z),
-        loss="soft_l1",
-        max_nfev=rounds,
-        xtol=2e-3,
-        ftol=2e-3,
-    )
-    z = [float(v) for v in found.x]
-    residuals = function(found.x)[: len(p.targets)]
-    return _described(p, z, found.jac[: len(p.targets)], [float(r) for r in residuals], time.monotonic() - started)
+            rms = math.sqrt(float(np.mean(at_best**2)))
+            say(f"round {n + 1} of {rounds}: rms {rms:.3f} spreads, cost {best_cost:.2f}")
+    z = [float(v) for v in best]
+    return _described(p, z, jacobian, [float(r) for r in at_best], time.monotonic() - started)
 
 
-def _jacobian(function: Callable[[Any], Any], z: Any) -> Any:
-    """Central differences with a wide step."""
-    import numpy as np
-
-    columns = []
-    for i in range(len(z)):
-        up, down = np.array(z), np.array(z)
-        up[i] += STEP
-        down[i] -= STEP
-        columns.append((function(up) - function(down)) / (2 * STEP))
-    return np.stack(columns, axis=1)
+def _cost(residuals: Any) -> float:
+    """Huber: squares near zero, lines beyond."""
+    return sum(r * r / 2 if abs(r) <= HUBER else HUBER * (abs(r) - HUBER / 2) for r in map(float, residuals))
 
 
 def _described(p: Problem, z: list[float], jacobian: Any, residuals: list[float], seconds: float) -> Fit:
@@ -252,7 +265,7 @@ def cross_validate(p: Problem, found: Fit, say: Say | None = None) -> list[tuple
         step = np.linalg.lstsq(a, b, rcond=None)[0]
         moved = replace(p, evaluations=0, simulations=0)
         only = {i for i, c in enumerate(p.cases) if fold_of(c) == fold}
-        values = moved.residuals(list(z + step), only)
+        values = moved.residuals([z + step], only)[0]
         targets = [t for t, k in zip(p.targets, kept, strict=True) if not k]
         for target, value in zip(targets, values, strict=True):
             if target.metric == "oom":

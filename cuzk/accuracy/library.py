@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 
 from cuzk.errors import InputError
@@ -22,6 +23,7 @@ def reference_points() -> str:
     return str(place("data", "reference", "measurements.yaml"))
 
 
+@lru_cache(maxsize=16)
 def load_calibration(name: str) -> Calibration:
     """A calibration file, or one of the library by its short name ('reference')."""
     short = place("calibrations", f"{name}.yaml")

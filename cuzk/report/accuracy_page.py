@@ -20,7 +20,8 @@ def write_accuracy_page(path: str | Path, document: dict[str, Any]) -> None:
     """Write the page; it needs no network."""
     import plotly.io as pio
 
-    body = pio.to_html(figure_of(document), include_plotlyjs=True, full_html=False, config={"displaylogo": False, "responsive": True})
+    config = {"displaylogo": False, "responsive": True}
+    body = pio.to_html(figure_of(document), include_plotlyjs=True, full_html=False, config=config)
     failed = document["failed_gates"]
     verdict = "all goals met" if not failed else "goals missed: " + "; ".join(failed)
     style = "fits" if not failed else "risky"
@@ -50,8 +51,9 @@ def figure_of(document: dict[str, Any]) -> go.Figure:
             marker={"color": colour, "size": 9, "symbol": ["circle" if r["used_in_fit"] else "circle-open" for r in mine]},
         ))  # fmt: skip
     chart.add_hline(y=0, line={"color": "#51606f", "width": 1})
-    chart.update_layout(template="plotly_white", height=560, margin={"l": 60, "r": 20, "t": 30, "b": 140},
-                        yaxis={"title": "predicted against measured, %"}, xaxis={"tickangle": -55}, legend={"orientation": "h", "y": 1.08})
+    chart.update_layout(template="plotly_white", height=560, margin={"l": 60, "r": 20, "t": 30, "b": 140})
+    chart.update_layout(xaxis={"tickangle": -55}, legend={"orientation": "h", "y": 1.08})
+    chart.update_yaxes(title="predicted against measured, %")
     return chart
 
 
