@@ -47,8 +47,9 @@ def test_order_and_other_lines_do_not_matter(tmp_path: Path) -> None:
 
 
 def test_records_run_together_and_cut(tmp_path: Path) -> None:
-    found = read_log(log(tmp_path, "xCUZK_TIMING: prep_msm_ms=1900CUZK_TIMING: batch_add_ms=650 TIMELINE,5,SYNTH_START,j,0\n"
-                         "CUZK_TIMING: tail_msm_\nTIMELINE,12\nCUZK_TIMING: prep_msm_ms=-3\nCUZK_TIMING: prep_msm_ms=19"))  # fmt: skip
+    together = "xCUZK_TIMING: prep_msm_ms=1900CUZK_TIMING: batch_add_ms=650 TIMELINE,5,SYNTH_START,j,0\n"
+    cut = "CUZK_TIMING: tail_msm_\nTIMELINE,12\nCUZK_TIMING: prep_msm_ms=-3\nCUZK_TIMING: prep_msm_ms=19"
+    found = read_log(log(tmp_path, together + cut))
     assert found.seconds == {"prep_msm": [1.9], "batch_add": [0.65]}, "the last number of a file may lack digits"
     assert [(m.t_s, m.event, m.partition) for m in found.moments] == [(0.005, "SYNTH_START", 0)]
     assert sum(found.dropped.values()) == 4

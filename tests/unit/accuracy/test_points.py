@@ -27,8 +27,8 @@ def scenario(tmp_path: Path, config: str, measured: str = "s_per_proof: 40.0") -
 def test_words_of_the_documents_become_policy(tmp_path: Path) -> None:
     policy = scenario(
         tmp_path,
-        "phase: 9, workers: 3, pw: 12, c: 7, permit: held through send, prestage: before GPU mutex, free_d_bc: right after NTT (and "
-        "all else), dealloc_mtx: true, channel_capacity: 'max(synthesis_lookahead, pw)', locks: compute_mtx + mem_mtx",
+        "phase: 9, workers: 3, pw: 12, c: 7, permit: held through send, prestage: before GPU mutex, free_d_bc: right after NTT "
+        "(and all else), dealloc_mtx: true, channel_capacity: 'max(synthesis_lookahead, pw)', locks: compute_mtx + mem_mtx",
     ).policy
     assert (policy.gw, policy.pw, policy.permit_returns, policy.prestage) == (3, 12, "after-send", "before-mutex")
     assert (policy.free_d_bc, policy.dealloc_native, policy.channel_capacity) == ("after-ntt", "async-serialised", "pw")

@@ -42,7 +42,8 @@ def test_imported_events_are_the_columns() -> None:
 
 def test_damaged_lines_are_dropped_and_named(tmp_path: Path) -> None:
     lines = (DATA / "d24-gw2-split.jsonl").read_text().splitlines()
-    (tmp_path / "x.jsonl").write_text("\n".join([lines[0], lines[1][:40], "[1,2]", *lines[2:5], lines[-1][:200]]), encoding="utf-8")
+    damaged = [lines[0], lines[1][:40], "[1,2]", *lines[2:5], lines[-1][:200]]
+    (tmp_path / "x.jsonl").write_text("\n".join(damaged), encoding="utf-8")
     timeline = read_timeline(tmp_path / "x.jsonl")
     assert len(timeline.partitions) == 3 and len(timeline.dropped) == 3 and "x.jsonl:2" in timeline.dropped[0]
     (tmp_path / "y.jsonl").write_text("{}\n", encoding="utf-8")
