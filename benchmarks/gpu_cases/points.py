@@ -99,7 +99,10 @@ class PreparedMsm:
         budget = device.memory_info()[0] - (2 << 30)
         shape = {"tables": tables, "digit_bits": digit_bits}
         plan = plan_msm(n, group, budget, multiprocessors=device.multiprocessors, **shape)
-        build_tables(device, plan, self.points.memory.address, device.stream())
+        stream, made = device.stream(), device.event()
+        build_tables(device, plan, self.points.memory.address, stream)
+        device.record(made, stream)
+        device.wait(made)
         self.msm = Msm(device, plan)
 
     def start(self, stream: Any) -> None:
@@ -164,9 +167,25 @@ def msm_case(group: str, log_n: int, peer_ms: float, goal_ms: float) -> Case:
     )
 
 
+def tables_case(group: str, log_n: int, tables: int, digit_bits: int) -> Case:
+    """The same with multiples of the fixed points made beforehand, one table a window: one set of buckets for all."""
+    n = 1 << log_n
+    gib = tables * n * POINT_BYTES[group] / 2**30
+    peer_ms, goal_ms = (MSM_G1 if group == "g1" else MSM_G2)[log_n]
+    return Case(
+        name=f"msm_{group}_2^{log_n}_tables",
+        prepare=lambda device, rng: PreparedMsm(device, group, n, rng, tables, digit_bits),
+        peer_ms=peer_ms,
+        goal_ms=goal_ms,
+        ceiling_ms=n * tables * ADDITION_S[group] * 1e3,
+        note=f"{tables} tables of the fixed points, {gib:.1f} GiB",
+    )
+
+
 def cases() -> list[Case]:
     found = [msm_case("g1", log_n, *figures) for log_n, figures in MSM_G1.items()]
     found += [msm_case("g2", log_n, *figures) for log_n, figures in MSM_G2.items()]
+    found += [tables_case("g1", 20, 13, 20), tables_case("g1", 24, 12, 22), tables_case("g2", 20, 13, 20)]
     found.append(
         Case(
             name="batch_add_g1_2^26_50",

@@ -1,4 +1,4 @@
-// The end of an MSM or a batch addition: a few thousand additions in XYZZ coordinates, bound by latency. tail_g1.cu and tail_g2.cu define
+// The end of an MSM or a batch addition: a few thousand additions in XYZZ coordinates, bound by latency; and the making of tables. tail_g1.cu and tail_g2.cu define
 // CUZK_LANE_FIELD (with branches) and CUZK_GROUP and include this file.
 #pragma once
 
@@ -97,6 +97,16 @@ CUZK_DEVICE void sum_points(const u32* references, u32 count, const unsigned cha
     if (unit == 0) store_affine<F>(out, blockIdx.x, sum);
 }
 
+// out[i] = 2^doublings * points[i]
+template <class F>
+CUZK_DEVICE void shift_points(const unsigned char* points, u32 n, u32 doublings, unsigned char* out) {
+    for (u32 i = global_thread() / F::LANES; i < n; i += global_threads() / F::LANES) {
+        Xyzz<F> p = Xyzz<F>::from({load_coordinate<F>(points, i, 0), load_coordinate<F>(points, i, 1)});
+        for (u32 j = 0; j < doublings; j++) p.dbl();
+        store_affine<F>(out, i, p);
+    }
+}
+
 }  // namespace cuzk
 
 using namespace cuzk;
@@ -112,6 +122,11 @@ KERNEL_NAME(weighted_sums, CUZK_GROUP)(const u32* result, u32 sets, u32 row_bits
     const u32 base = columns ? (sets << row_bits) + (set << column_bits) : set << row_bits;
     weighted_sum<CUZK_LANE_FIELD>(result + base, 1u << (columns ? column_bits : row_bits), columns, points, pool, out,
                                             blockIdx.x);
+}
+
+CUZK_KERNEL(128, 3)
+KERNEL_NAME(shift_points, CUZK_GROUP)(const unsigned char* points, u32 n, u32 doublings, unsigned char* out) {
+    shift_points<CUZK_LANE_FIELD>(points, n, doublings, out);
 }
 
 CUZK_KERNEL(TAIL_THREADS, 1)

@@ -49,7 +49,7 @@ class MsmHandle:
             for row in range(2 * plan.sets):
                 bit = row // 2 * plan.digit_bits + (0 if row % 2 else plan.column_bits)
                 weights[row] = np.frombuffer((2**bit % R).to_bytes(32, "little"), dtype="<u8")
-            self._result = (native.msm_g1 if plan.group == "g1" else native.msm_g2)(points, weights)
+            self._result = (native.msm_g1 if plan.group == "g1" else native.msm_g2)(points, weights, threads=1)
         return self._result
 
 
