@@ -189,7 +189,8 @@ def group_ntt_g1(
 ) -> U64Array:
     """In-place FFT over group elements, natural order: points[k] = sum_i w^(ik) points[i]; the inverse undoes it.
 
-    root: 5 or 7, or a generator of order n as (1, 4) mont. Memory: the points once more (128 bytes each). Returns points.
+    root: 5 or 7, or a generator of order n as (1, 4) mont. Memory: 144 bytes a point and 4 MiB a thread. Returns points.
+    A point of the whole curve outside the subgroup of order r is fine, and makes all of it 1.6 times as long.
     """
     return _group_ntt(G1, points, root, inverse, threads)
 
@@ -197,7 +198,7 @@ def group_ntt_g1(
 def group_ntt_g2(
     points: U64Array, root: int | U64Array = 7, inverse: bool = False, threads: int | None = None
 ) -> U64Array:
-    """As group_ntt_g1, over G2 (256 bytes a point)."""
+    """As group_ntt_g1, over G2 (272 bytes a point)."""
     return _group_ntt(G2, points, root, inverse, threads)
 
 

@@ -88,6 +88,7 @@ struct LanesScalar {
         for (int i = 0; i < LANES; i++) m |= static_cast<LaneMask>(v[i].is_zero()) << i;
         return m;
     }
+    LaneMask zero_values() const { return zeros(); }
     static LaneMask equal(const LanesScalar& a, const LanesScalar& b) {
         LaneMask m = 0;
         for (int i = 0; i < LANES; i++) m |= static_cast<LaneMask>(a.v[i] == b.v[i]) << i;
@@ -168,6 +169,7 @@ struct LanesFq2 {
     void negate(LaneMask m) { c0.negate(m), c1.negate(m); }
     void blend(LaneMask m, const LanesFq2& o) { c0.blend(m, o.c0), c1.blend(m, o.c1); }
     LaneMask zeros() const { return c0.zeros() & c1.zeros(); }
+    LaneMask zero_values() const { return c0.zero_values() & c1.zero_values(); }
     static LaneMask equal(const LanesFq2& a, const LanesFq2& b) { return L::equal(a.c0, b.c0) & L::equal(a.c1, b.c1); }
     void invert() {
         L n, t;

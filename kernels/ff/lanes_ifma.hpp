@@ -48,6 +48,9 @@ struct Ifma {
     }
 };
 
+// Loops over limbs and lanes must become straight code, or the registers spill.
+#define CUZK_UNROLL _Pragma("GCC unroll 8")
+
 namespace detail {
 
 using Vec = __m512i;
@@ -55,16 +58,16 @@ using Vec = __m512i;
 // Rows to columns of an 8 x 8 matrix of 64-bit words.
 inline __attribute__((always_inline)) void transpose8(Vec* x) {
     Vec t[8], u[8];
-    for (int i = 0; i < 8; i += 2) {
+    CUZK_UNROLL for (int i = 0; i < 8; i += 2) {
         t[i] = _mm512_unpacklo_epi64(x[i], x[i + 1]);
         t[i + 1] = _mm512_unpackhi_epi64(x[i], x[i + 1]);
     }
-    for (int i = 0; i < 8; i += 4)
-        for (int j = 0; j < 2; j++) {
+    CUZK_UNROLL for (int i = 0; i < 8; i += 4)
+        CUZK_UNROLL for (int j = 0; j < 2; j++) {
             u[i + j] = _mm512_shuffle_i64x2(t[i + j], t[i + j + 2], 0x88);      // 128-bit pieces 0, 2 of both
             u[i + j + 2] = _mm512_shuffle_i64x2(t[i + j], t[i + j + 2], 0xdd);  // 1, 3
         }
-    for (int j = 0; j < 4; j++) {
+    CUZK_UNROLL for (int j = 0; j < 4; j++) {
         // u[j]: rows 0..3, words j, j + 4 (j < 2) ...
         x[j] = _mm512_shuffle_i64x2(u[j], u[j + 4], 0x88);
         x[j + 4] = _mm512_shuffle_i64x2(u[j], u[j + 4], 0xdd);
@@ -90,7 +93,7 @@ struct alignas(64) LanesIfma {
         Elem r{};
         u64 any = 0;
         long long borrow = 0;
-        for (int k = 0; k < L; k++) {
+        CUZK_UNROLL for (int k = 0; k < L; k++) {
             any |= e.v[k];
             long long d = static_cast<long long>(Ifma<P>::table.p[k]) - static_cast<long long>(e.v[k]) + borrow;
             r.v[k] = static_cast<u64>(d) & Ifma<P>::MASK;
@@ -100,39 +103,39 @@ struct alignas(64) LanesIfma {
     }
     static LanesIfma broadcast(const Elem& e) {
         LanesIfma r;
-        for (int k = 0; k < L; k++) r.v[k] = set(e.v[k]);
+        CUZK_UNROLL for (int k = 0; k < L; k++) r.v[k] = set(e.v[k]);
         return r;
     }
 
     // Memory --------------------------------------------------------------------------------------------------------------
     void load(const char* const* p, std::size_t offset) {
         Vec x[8];
-        for (int i = 0; i < 8; i++) x[i] = _mm512_load_si512(p[i] + offset);
+        CUZK_UNROLL for (int i = 0; i < 8; i++) x[i] = _mm512_load_si512(p[i] + offset);
         detail::transpose8(x);
-        for (int k = 0; k < L; k++) v[k] = x[k];
+        CUZK_UNROLL for (int k = 0; k < L; k++) v[k] = x[k];
     }
     void store(char* const* p, std::size_t offset) const {
         LanesIfma c = *this;
         c.make_canonical();
         Vec x[8];
-        for (int k = 0; k < 8; k++) x[k] = k < L ? c.v[k] : _mm512_setzero_si512();
+        CUZK_UNROLL for (int k = 0; k < 8; k++) x[k] = k < L ? c.v[k] : _mm512_setzero_si512();
         detail::transpose8(x);
-        for (int i = 0; i < 8; i++) _mm512_store_si512(p[i] + offset, x[i]);
+        CUZK_UNROLL for (int i = 0; i < 8; i++) _mm512_store_si512(p[i] + offset, x[i]);
     }
     void load_raw(const char* const* p, std::size_t offset) {
         Vec w[8];
         if constexpr (N == 4) {
             Vec z[4];
-            for (int i = 0; i < 4; i++)
+            CUZK_UNROLL for (int i = 0; i < 4; i++)
                 z[i] = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p[i] + offset))),
                                           _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p[i + 4] + offset)), 1);
             transpose4(z, w);
         } else {
-            for (int i = 0; i < 8; i++) w[i] = _mm512_maskz_loadu_epi64(0x3f, p[i] + offset);
+            CUZK_UNROLL for (int i = 0; i < 8; i++) w[i] = _mm512_maskz_loadu_epi64(0x3f, p[i] + offset);
             detail::transpose8(w);
         }
         const Vec mask = set(Ifma<P>::MASK);
-        for (int k = 0; k < L; k++) {
+        CUZK_UNROLL for (int k = 0; k < L; k++) {
             int bit = 52 * k, i = bit / 64, s = bit % 64;
             Vec x = s ? _mm512_srli_epi64(w[i], static_cast<unsigned>(s)) : w[i];
             if (s > 12 && i + 1 < N) x = _mm512_or_si512(x, _mm512_slli_epi64(w[i + 1], static_cast<unsigned>(64 - s)));
@@ -143,8 +146,8 @@ struct alignas(64) LanesIfma {
         LanesIfma c = *this;
         c.make_canonical();
         Vec w[8];
-        for (int i = 0; i < 8; i++) w[i] = _mm512_setzero_si512();
-        for (int i = 0; i < N; i++) {
+        CUZK_UNROLL for (int i = 0; i < 8; i++) w[i] = _mm512_setzero_si512();
+        CUZK_UNROLL for (int i = 0; i < N; i++) {
             int bit = 64 * i, k = bit / 52, s = bit % 52;
             Vec x = s ? _mm512_srli_epi64(c.v[k], static_cast<unsigned>(s)) : c.v[k];
             x = _mm512_or_si512(x, _mm512_slli_epi64(c.v[k + 1], static_cast<unsigned>(52 - s)));
@@ -154,13 +157,13 @@ struct alignas(64) LanesIfma {
         if constexpr (N == 4) {
             Vec z[4];
             transpose4_back(w, z);
-            for (int i = 0; i < 4; i++) {
+            CUZK_UNROLL for (int i = 0; i < 4; i++) {
                 _mm256_storeu_si256(reinterpret_cast<__m256i*>(p[i] + offset), _mm512_castsi512_si256(z[i]));
                 _mm256_storeu_si256(reinterpret_cast<__m256i*>(p[i + 4] + offset), _mm512_extracti64x4_epi64(z[i], 1));
             }
         } else {
             detail::transpose8(w);
-            for (int i = 0; i < 8; i++) _mm512_mask_storeu_epi64(p[i] + offset, 0x3f, w[i]);
+            CUZK_UNROLL for (int i = 0; i < 8; i++) _mm512_mask_storeu_epi64(p[i] + offset, 0x3f, w[i]);
         }
     }
     void enter() { mul(*this, *this, broadcast(constants().enter)); }
@@ -171,47 +174,41 @@ struct alignas(64) LanesIfma {
         Vec t[L + 1];
         for (auto& x : t) x = _mm512_setzero_si512();
         const Vec n0 = set(Ifma<P>::table.n0);
-#pragma GCC unroll 8
-        for (int i = 0; i < L; i++) {
+        CUZK_UNROLL for (int i = 0; i < L; i++) {
             const Vec bi = b.v[i];
-#pragma GCC unroll 8
-            for (int j = 0; j < L; j++) t[j] = _mm512_madd52lo_epu64(t[j], a.v[j], bi);
+            CUZK_UNROLL for (int j = 0; j < L; j++) t[j] = _mm512_madd52lo_epu64(t[j], a.v[j], bi);
             const Vec m = _mm512_madd52lo_epu64(_mm512_setzero_si512(), t[0], n0);
-#pragma GCC unroll 8
-            for (int j = 0; j < L; j++) t[j + 1] = _mm512_madd52hi_epu64(t[j + 1], a.v[j], bi);
-#pragma GCC unroll 8
-            for (int j = 0; j < L; j++) t[j] = _mm512_madd52lo_epu64(t[j], m, set(Ifma<P>::table.p[j]));
-#pragma GCC unroll 8
-            for (int j = 0; j < L; j++) t[j + 1] = _mm512_madd52hi_epu64(t[j + 1], m, set(Ifma<P>::table.p[j]));
+            CUZK_UNROLL for (int j = 0; j < L; j++) t[j + 1] = _mm512_madd52hi_epu64(t[j + 1], a.v[j], bi);
+            CUZK_UNROLL for (int j = 0; j < L; j++) t[j] = _mm512_madd52lo_epu64(t[j], m, set(Ifma<P>::table.p[j]));
+            CUZK_UNROLL for (int j = 0; j < L; j++) t[j + 1] = _mm512_madd52hi_epu64(t[j + 1], m, set(Ifma<P>::table.p[j]));
             t[1] = _mm512_add_epi64(t[1], _mm512_srli_epi64(t[0], 52));
-#pragma GCC unroll 8
-            for (int j = 0; j < L; j++) t[j] = t[j + 1];
+            CUZK_UNROLL for (int j = 0; j < L; j++) t[j] = t[j + 1];
             t[L] = _mm512_setzero_si512();
         }
-        for (int k = 0; k < L; k++) r.v[k] = t[k];
+        CUZK_UNROLL for (int k = 0; k < L; k++) r.v[k] = t[k];
         r.carry();
     }
     static void sqr(LanesIfma& r, const LanesIfma& a) { mul(r, a, a); }
 
     static void add(LanesIfma& r, const LanesIfma& a, const LanesIfma& b) {
-        for (int k = 0; k < L; k++) r.v[k] = _mm512_add_epi64(a.v[k], b.v[k]);
+        CUZK_UNROLL for (int k = 0; k < L; k++) r.v[k] = _mm512_add_epi64(a.v[k], b.v[k]);
         r.drop_if_above(Ifma<P>::table.p);
         r.carry();
     }
     static void sub(LanesIfma& r, const LanesIfma& a, const LanesIfma& b) {
-        for (int k = 0; k < L; k++) r.v[k] = _mm512_add_epi64(_mm512_sub_epi64(a.v[k], b.v[k]), set(Ifma<P>::table.p2[k]));
+        CUZK_UNROLL for (int k = 0; k < L; k++) r.v[k] = _mm512_add_epi64(_mm512_sub_epi64(a.v[k], b.v[k]), set(Ifma<P>::table.p2[k]));
         r.drop_if_above(Ifma<P>::table.p2);
         r.drop_if_above(Ifma<P>::table.p);
         r.carry();
     }
     // a - b + 8p, below 16p if a and b are below 8p: for use as a factor of mul only, not of sqr over Fq2.
     static void sub_loose(LanesIfma& r, const LanesIfma& a, const LanesIfma& b) {
-        for (int k = 0; k < L; k++) r.v[k] = _mm512_add_epi64(_mm512_sub_epi64(a.v[k], b.v[k]), set(Ifma<P>::table.p8[k]));
+        CUZK_UNROLL for (int k = 0; k < L; k++) r.v[k] = _mm512_add_epi64(_mm512_sub_epi64(a.v[k], b.v[k]), set(Ifma<P>::table.p8[k]));
         r.carry();
     }
     // a - b - c.
     static void sub_two(LanesIfma& r, const LanesIfma& a, const LanesIfma& b, const LanesIfma& c) {
-        for (int k = 0; k < L; k++)
+        CUZK_UNROLL for (int k = 0; k < L; k++)
             r.v[k] = _mm512_sub_epi64(_mm512_add_epi64(a.v[k], set(Ifma<P>::table.p4[k])), _mm512_add_epi64(b.v[k], c.v[k]));
         r.drop_if_above(Ifma<P>::table.p4);
         r.drop_if_above(Ifma<P>::table.p2);
@@ -221,7 +218,7 @@ struct alignas(64) LanesIfma {
     // a, c <- a + c, (a - c) w: the step of a decimation in frequency.
     static void butterfly(LanesIfma& a, LanesIfma& c, const Elem& w) {
         LanesIfma d;
-        for (int k = 0; k < L; k++) {
+        CUZK_UNROLL for (int k = 0; k < L; k++) {
             d.v[k] = _mm512_add_epi64(_mm512_sub_epi64(a.v[k], c.v[k]), set(Ifma<P>::table.p2[k]));  // below 3p: a factor
             a.v[k] = _mm512_add_epi64(a.v[k], c.v[k]);
         }
@@ -233,21 +230,27 @@ struct alignas(64) LanesIfma {
     // Negates the canonical lanes of m.
     void negate(LaneMask m) {
         __mmask8 lanes = static_cast<__mmask8>(m & ~zeros());
-        for (int k = 0; k < L; k++) v[k] = _mm512_mask_sub_epi64(v[k], lanes, set(Ifma<P>::table.p[k]), v[k]);
+        CUZK_UNROLL for (int k = 0; k < L; k++) v[k] = _mm512_mask_sub_epi64(v[k], lanes, set(Ifma<P>::table.p[k]), v[k]);
         carry();
     }
     void blend(LaneMask m, const LanesIfma& other) {
-        for (int k = 0; k < L; k++) v[k] = _mm512_mask_mov_epi64(v[k], static_cast<__mmask8>(m), other.v[k]);
+        CUZK_UNROLL for (int k = 0; k < L; k++) v[k] = _mm512_mask_mov_epi64(v[k], static_cast<__mmask8>(m), other.v[k]);
     }
     // Lanes that are zero, and lanes that are equal: for canonical values, that is, as loaded.
     LaneMask zeros() const {
         Vec any = v[0];
-        for (int k = 1; k < L; k++) any = _mm512_or_si512(any, v[k]);
+        CUZK_UNROLL for (int k = 1; k < L; k++) any = _mm512_or_si512(any, v[k]);
         return _mm512_testn_epi64_mask(any, any);
+    }
+    // The same for results of operations.
+    LaneMask zero_values() const {
+        LanesIfma c = *this;
+        c.make_canonical();
+        return c.zeros();
     }
     static LaneMask equal(const LanesIfma& a, const LanesIfma& b) {
         Vec any = _mm512_xor_si512(a.v[0], b.v[0]);
-        for (int k = 1; k < L; k++) any = _mm512_or_si512(any, _mm512_xor_si512(a.v[k], b.v[k]));
+        CUZK_UNROLL for (int k = 1; k < L; k++) any = _mm512_or_si512(any, _mm512_xor_si512(a.v[k], b.v[k]));
         return _mm512_testn_epi64_mask(any, any);
     }
     // All lanes inverted with one inversion; no lane may be zero.
@@ -255,12 +258,12 @@ struct alignas(64) LanesIfma {
         Elem e[8];
         char* to[8];
         const char* from[8];
-        for (int i = 0; i < 8; i++) from[i] = to[i] = reinterpret_cast<char*>(&e[i]);
+        CUZK_UNROLL for (int i = 0; i < 8; i++) from[i] = to[i] = reinterpret_cast<char*>(&e[i]);
         store(to, 0);
         Field x[8], scratch[8];
-        for (int i = 0; i < 8; i++) x[i] = from_elem(e[i]);
+        CUZK_UNROLL for (int i = 0; i < 8; i++) x[i] = from_elem(e[i]);
         batch_inverse(x, scratch, 8);
-        for (int i = 0; i < 8; i++) e[i] = to_elem(x[i]);
+        CUZK_UNROLL for (int i = 0; i < 8; i++) e[i] = to_elem(x[i]);
         load(from, 0);
     }
 
@@ -270,7 +273,7 @@ struct alignas(64) LanesIfma {
     // Signed carries upwards; the top limb keeps what it gets.
     void carry() {
         const Vec mask = set(Ifma<P>::MASK);
-        for (int k = 0; k + 1 < L; k++) {
+        CUZK_UNROLL for (int k = 0; k + 1 < L; k++) {
             v[k + 1] = _mm512_add_epi64(v[k + 1], _mm512_srai_epi64(v[k], 52));
             v[k] = _mm512_and_si512(v[k], mask);
         }
@@ -279,12 +282,12 @@ struct alignas(64) LanesIfma {
     // top limb by two at most.
     void drop_if_above(const u64* q) {
         __mmask8 m = _mm512_cmpgt_epi64_mask(v[L - 1], set(q[L - 1] + 3));
-        for (int k = 0; k < L; k++) v[k] = _mm512_mask_sub_epi64(v[k], m, v[k], set(q[k]));
+        CUZK_UNROLL for (int k = 0; k < L; k++) v[k] = _mm512_mask_sub_epi64(v[k], m, v[k], set(q[k]));
     }
     void make_canonical() {
         if (!_mm512_cmpge_epi64_mask(v[L - 1], set(Ifma<P>::table.p[L - 1]))) return;
         LanesIfma d;
-        for (int k = 0; k < L; k++) d.v[k] = _mm512_sub_epi64(v[k], set(Ifma<P>::table.p[k]));
+        CUZK_UNROLL for (int k = 0; k < L; k++) d.v[k] = _mm512_sub_epi64(v[k], set(Ifma<P>::table.p[k]));
         d.carry();
         blend(static_cast<LaneMask>(~_mm512_movepi64_mask(d.v[L - 1])), d);
     }
@@ -310,12 +313,12 @@ struct alignas(64) LanesIfma {
 
     static Elem split(const Field& a) {
         Elem e{};
-        for (int k = 0; k < L; k++) e.v[k] = Ifma<P>::limb52(a.v, N, k);
+        CUZK_UNROLL for (int k = 0; k < L; k++) e.v[k] = Ifma<P>::limb52(a.v, N, k);
         return e;
     }
     static Field join(const Elem& e) {
         Field a = Field::zero();
-        for (int k = 0; k < L; k++) {
+        CUZK_UNROLL for (int k = 0; k < L; k++) {
             int bit = 52 * k, i = bit / 64, s = bit % 64;
             a.v[i] |= e.v[k] << s;
             if (s > 12 && i + 1 < N) a.v[i + 1] |= e.v[k] >> (64 - s);
@@ -340,5 +343,7 @@ struct alignas(64) LanesIfma {
         return c;
     }
 };
+
+#undef CUZK_UNROLL
 
 }  // namespace cuzk
