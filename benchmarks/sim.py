@@ -67,7 +67,7 @@ def main() -> None:
         return
     one = rows[0]
     print(f"{one['scenario']}: {one['median_s'] * 1e3:.1f} ms a simulation (median of {one['n']}; of processor "
-          f"{one['cpu_median_s'] * 1e3:.1f} ms), {one['works']} works, {one['works_per_s'] / 1e3:.0f} thousand a second")  # fmt: skip
+          f"{one['cpu_median_s'] * 1e3:.1f} ms), {one['works']} works, {one['works_per_s'] / 1e3:.0f} thousand/s")  # fmt: skip
     for many in rows[1:]:
         print(f"sweep: {many['scenarios']} scenarios in {many['seconds']:.2f} s, {many['scenarios_per_s']:.0f} a second; "
               f"equal to single runs: {many['sample_equals_single_runs']}")  # fmt: skip

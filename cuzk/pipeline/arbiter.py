@@ -176,6 +176,14 @@ class Arbiter:
         """The pools that are charged for `pool`: itself and what it is a part of."""
         return tuple(target.name for target in self._chains[pool])
 
+    def known_claim(self, name: str) -> None:
+        """Raises KeyError if there is no such lock or permit."""
+        self._claims[name]
+
+    def known_channel(self, name: str) -> None:
+        """Raises KeyError if there is no such channel."""
+        self._channels[name]
+
     # ------------------------------------------------------------------ claims
 
     def acquire(self, actor: Hashable, token: Token, name: str, n: int = 1) -> bool | str:

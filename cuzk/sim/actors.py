@@ -32,7 +32,7 @@ class Proof:
     members: list[SimToken] = field(default_factory=list)
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class SimToken(Token):
     """A set, with what the simulator needs to know of it."""
 

@@ -142,4 +142,5 @@ class Admission:
         proof = token.owner
         proof.open_sets -= 1
         if not proof.open_sets:
+            proof.members.clear()
             self._leave_proof(proof)

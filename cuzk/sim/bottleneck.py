@@ -50,8 +50,8 @@ def shares(engine: Engine, first: Mark | None = None, last: Mark | None = None) 
     return {name: round(value, 6) for name, value in out.items()}
 
 
-def bottleneck(engine: Engine, oom: Oom | None, used: dict[str, float]) -> dict[str, str]:
-    """{resource, why}."""
+def bottleneck(engine: Engine, oom: Oom | None, used: dict[str, float], of_part: bool = False) -> dict[str, str]:
+    """{resource, why}. `of_part`: of a part of the run, so the peak of the whole says nothing."""
     if oom is not None and not (oom.pool.startswith("vram") and engine.admission.completion_s):
         return {"resource": oom.pool, "why": f"it runs out: {oom.buffer} does not fit"}
     if not used:
@@ -69,7 +69,7 @@ def bottleneck(engine: Engine, oom: Oom | None, used: dict[str, float]) -> dict[
             why += f", kernels run {kernels:.0%} of it"
         return {"resource": device, "why": why}
     if permit is not None and used[permit] >= BUSY:
-        room = _room_for_another_set(engine)
+        room = None if of_part else _room_for_another_set(engine)
         if room is not None:
             return {"resource": "ram", "why": f"all {permit} permits are in use, and {room}"}
         if used["cores"] > 1.0:
@@ -107,7 +107,7 @@ def over_time(engine: Engine, parts: int = 10) -> list[dict[str, Any]]:
         begin = first["t"] if first else 0.0
         if last["t"] <= begin:
             continue
-        found = bottleneck(engine, None, shares(engine, first, last))
+        found = bottleneck(engine, None, shares(engine, first, last), of_part=True)
         if rows and rows[-1]["resource"] == found["resource"]:
             rows[-1] |= {"to_s": round(last["t"], 6), "why": found["why"]}
         else:

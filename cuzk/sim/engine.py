@@ -55,6 +55,10 @@ class Engine:
         durations, shuffle, trace = options.durations, options.shuffle, options.trace
         self.options = options
         self.plan, self.seed, self.durations = plan, seed, durations
+        for name, spec in plan.pipeline.buffers.items():
+            for pool in [spec.pool.replace("$gpu", str(gpu)) for gpu in range(max(1, plan.gpus))]:
+                if pool not in plan.pools:
+                    raise plan.scenario.error(("pipeline", "buffers", name, "pool"), _no_pool(pool, plan))
         calibration = plan.scenario.calibration
         if calibration is None:
             raise plan.scenario.error(("calibration",), "a simulation needs the costs of the steps: there is no calibration")
@@ -277,6 +281,9 @@ class Engine:
                     program = actor.program
         except OutOfMemory as error:
             self.run_out(error, actor)
+        except (KeyError, ValueError) as error:  # the arbiter's: freed twice, released and not held, …
+            loc = ("pipeline", *self.programs.place(actor, pc))
+            raise self.plan.scenario.error(loc, f"{error.args[0]} (at {self.now:.3f} s)") from error
 
     def block(self, actor: Actor, what: str) -> bool:
         """The actor waits from now on. Returns False, as a compiled step does then."""
@@ -397,3 +404,9 @@ class Engine:
             return
         actor.pc = 0
         self.runnable.append((actor, RETRY))
+
+
+def _no_pool(pool: str, plan: Plan) -> str:
+    if pool == "vram:0":
+        return "the machine has no GPU, and this pipeline needs one"
+    return f"there is no pool {pool!r}; there are {', '.join(plan.pools)}"

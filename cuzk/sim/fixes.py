@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cuzk.model.policy import Policy
@@ -27,6 +27,8 @@ class Change:
     settings: Settings
     why: str
     result: SimResult
+    pool: str | None = None
+    """The pool that ran out without it."""
 
     @property
     def set(self) -> str:
@@ -35,7 +37,10 @@ class Change:
 
     @property
     def tightest(self) -> tuple[str, int, int]:
-        """(pool, resident peak, capacity) of the pool that comes nearest to its limit."""
+        """(pool, resident peak, capacity) of `pool`, or of the one that comes nearest to its limit."""
+        if self.pool in self.result.peaks:
+            peak = self.result.peaks[self.pool]
+            return self.pool, peak.resident_bytes, peak.capacity_bytes
         rows = [(peak.resident_bytes / peak.capacity_bytes, name, peak) for name, peak in self.result.peaks.items()]
         _, name, peak = max(rows, key=lambda row: (row[0], row[1]))
         return name, peak.resident_bytes, peak.capacity_bytes
@@ -56,8 +61,9 @@ def suggest_fix(scenario: Scenario, result: SimResult | None = None, *, seeds: i
 
     Single options first, then fewer permits, workers and proofs in flight. Each is simulated with `seeds` seeds.
     """
-    seed = scenario.seed if result is None else result.seed
-    fitting = [found for found in _tried(scenario, seed, seeds) if found is not None]
+    result = simulate(scenario) if result is None else result
+    pool = result.oom.pool if result.oom else None
+    fitting = [replace(found, pool=pool) for found in _tried(scenario, result.seed, seeds) if found is not None]
     paces = [change.result.s_per_proof or float("inf") for change in fitting]
     for change, pace in zip(fitting, paces, strict=True):
         if pace <= NO_SLOWER * min(paces):

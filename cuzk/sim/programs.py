@@ -16,12 +16,16 @@ from cuzk.sim.work import WorkCompiler
 if TYPE_CHECKING:
     from cuzk.sim.engine import Engine
 
+Place = tuple[str | int, ...]
+"""Keys of a step in the pipeline: ("workers", "gpu", "steps", 3)."""
+
 class Programs:
     """The compiled workers of one run, made when first needed."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine, self.plan = engine, engine.plan
         self._programs: dict[tuple[str, str, int], list[Op]] = {}
+        self._places: dict[tuple[str, str, int], list[Place]] = {}
         self.costs = Costs(engine)
         self._locks = {
             instance for name, lock in self.plan.pipeline.locks.items()
@@ -39,8 +43,17 @@ class Programs:
         program = self._programs.get(key)
         if program is None:
             program = self._programs[key] = []
-            program += _Compiler(self, worker, circuit, gpu).program()
+            compiler = _Compiler(self, worker, circuit, gpu)
+            program += compiler.program()
+            self._places[key] = compiler.places
         return program
+
+    def place(self, actor: Actor, pc: int) -> Place:
+        """Where the step stands that an actor is at."""
+        for key, program in self._programs.items():
+            if program is actor.program and pc < len(self._places[key]):
+                return self._places[key][pc]
+        return ("workers", actor.kind)
 
 
 class _Compiler(WorkCompiler):
@@ -51,6 +64,8 @@ class _Compiler(WorkCompiler):
         self.worker, self.circuit, self.gpu = worker, circuit, gpu
         self.spec = self.plan.pipeline.workers[worker]
         self.ops: list[Op] = []
+        self.places: list[Place] = []
+        """For each op, where its step stands in the pipeline."""
         self.freeing: str | None = None
         """The deallocation path whose run was last: the free behind it ends it."""
 
@@ -58,20 +73,29 @@ class _Compiler(WorkCompiler):
         engine = self.engine
         if engine.events is not None and self.spec.start != "pool":
             self.ops.append(_always(engine.name_lane))
-        self.steps(self.spec.steps)
+        here = ("workers", self.worker, "steps")
+        if self.spec.start == "pool" and not (self.spec.steps and isinstance(self.spec.steps[0], s.Get)):
+            raise self.plan.scenario.error(("pipeline", *here), "a pool worker begins with a get")
+        self.steps(self.spec.steps, here)
         if self.spec.start == "pool" and engine.turnaround_s > 0.0:
             self.ops.append(engine.turn_around)
         self.ops.append(engine.end)
         return self.ops
 
-    def steps(self, steps: tuple[s.StepBase, ...]) -> None:
-        for step in steps:
-            getattr(self, "_" + step.verb)(step)
+    def steps(self, steps: tuple[s.StepBase, ...], at: Place) -> None:
+        for index, step in enumerate(steps):
+            try:
+                getattr(self, "_" + step.verb)(step, (*at, index))
+            except KeyError as missing:
+                message = f"{step.verb}: there is no {missing}"
+                raise self.plan.scenario.error(("pipeline", *at, index), message) from None
+            self.places += [(*at, index)] * (len(self.ops) - len(self.places))
 
     # ------------------------------------------------------------------- claims
 
-    def _get(self, step: s.Get) -> None:
+    def _get(self, step: s.Get, at: Place) -> None:
         engine, arbiter, name, gpu = self.engine, self.engine.arbiter, step.get, self.gpu
+        arbiter.known_channel(name)
 
         def op(actor: Actor) -> Any:
             engine.leave(actor)
@@ -86,8 +110,9 @@ class _Compiler(WorkCompiler):
         here = len(self.ops) + 1
         self.ops.append(op)
 
-    def _put(self, step: s.Put) -> None:
+    def _put(self, step: s.Put, at: Place) -> None:
         engine, arbiter, name = self.engine, self.engine.arbiter, step.put
+        arbiter.known_channel(name)
 
         def op(actor: Actor) -> bool:
             granted = arbiter.put(actor, actor.token, name)
@@ -104,9 +129,10 @@ class _Compiler(WorkCompiler):
 
         self.ops += [op, hand_over]
 
-    def _acquire(self, step: s.Acquire) -> None:
+    def _acquire(self, step: s.Acquire, at: Place) -> None:
         engine, arbiter, ledger = self.engine, self.engine.arbiter, self.engine.ledger
         name = self.plan.claim_instance(step.acquire, self.gpu)
+        arbiter.known_claim(name)
         n = 1 if step.n is None else step.n.size(self.costs.names(self.circuit, self.gpu))
 
         def op(actor: Actor) -> bool:
@@ -121,9 +147,10 @@ class _Compiler(WorkCompiler):
 
         self.ops.append(op)
 
-    def _release(self, step: s.Release) -> None:
+    def _release(self, step: s.Release, at: Place) -> None:
         engine, arbiter, ledger = self.engine, self.engine.arbiter, self.engine.ledger
         name = self.plan.claim_instance(step.release, self.gpu)
+        arbiter.known_claim(name)
 
         def op(actor: Actor) -> bool:
             token = actor.token
@@ -138,7 +165,7 @@ class _Compiler(WorkCompiler):
 
     # ------------------------------------------------------------------- memory
 
-    def _alloc(self, step: s.Alloc) -> None:
+    def _alloc(self, step: s.Alloc, at: Place) -> None:
         for name in step.alloc:
             self._alloc_one(name)
 
@@ -165,7 +192,7 @@ class _Compiler(WorkCompiler):
 
         self.ops.append(op_once if self.plan.pipeline.buffers[name].scope == "gpu" else op)
 
-    def _try_alloc(self, step: s.TryAlloc) -> None:
+    def _try_alloc(self, step: s.TryAlloc, at: Place) -> None:
         engine, arbiter, ledger = self.engine, self.engine.arbiter, self.engine.ledger
         wants = [self._want(name) for name in step.try_alloc if self.plan.pipeline.buffers[name].scope == "token"]
         asked = [want[:4] for want in wants]
@@ -183,16 +210,16 @@ class _Compiler(WorkCompiler):
         for name in step.try_alloc:
             if self.plan.pipeline.buffers[name].scope == "gpu":
                 self._alloc_one(name)
-        self.steps(step.then)
+        self.steps(step.then, (*at, "then"))
         self.ops.append(lambda actor: end)
         otherwise = len(self.ops)
-        self.steps(step.otherwise)
+        self.steps(step.otherwise, (*at, "else"))
         end = len(self.ops)
 
-    def _free(self, step: s.Free) -> None:
+    def _free(self, step: s.Free, at: Place) -> None:
         engine, arbiter, ledger = self.engine, self.engine.arbiter, self.engine.ledger
         if step.after is not None:
-            self._wait(s.Wait(wait=step.after))
+            self._wait(s.Wait(wait=step.after), at)
         names = tuple(n for n in step.free if self.plan.pipeline.buffers[n].scope == "token")
         host = any(not self.plan.pipeline.buffers[n].pool.startswith("vram") for n in names)
         ram = arbiter.pools["ram"]
@@ -218,7 +245,7 @@ class _Compiler(WorkCompiler):
 
         self.ops.append(op)
 
-    def _trim(self, step: s.Trim) -> None:
+    def _trim(self, step: s.Trim, at: Place) -> None:
         engine, arbiter = self.engine, self.engine.arbiter
         pool, gpu, ledger = step.trim.replace("$gpu", str(self.gpu)), self.gpu, self.engine.ledger
 
@@ -236,7 +263,7 @@ class _Compiler(WorkCompiler):
 
     # ------------------------------------------------------------------- order
 
-    def _record(self, step: s.Record) -> None:
+    def _record(self, step: s.Record, at: Place) -> None:
         devices, name, on = self.engine.devices, step.record, step.on
 
         def op(actor: Actor) -> bool:
@@ -245,7 +272,7 @@ class _Compiler(WorkCompiler):
 
         self.ops.append(op)
 
-    def _wait(self, step: s.Wait) -> None:
+    def _wait(self, step: s.Wait, at: Place) -> None:
         engine, name = self.engine, step.wait
 
         def op(actor: Actor) -> bool:
@@ -257,7 +284,7 @@ class _Compiler(WorkCompiler):
 
         self.ops.append(op)
 
-    def _stream_wait(self, step: s.StreamWait) -> None:
+    def _stream_wait(self, step: s.StreamWait, at: Place) -> None:
         engine, name, on = self.engine, step.stream_wait, step.on
 
         def op(actor: Actor) -> bool:
@@ -268,9 +295,11 @@ class _Compiler(WorkCompiler):
 
         self.ops.append(op)
 
-    def _spawn(self, step: s.Spawn) -> None:
+    def _spawn(self, step: s.Spawn, at: Place) -> None:
         engine, programs, worker, label, circuit = self.engine, self.programs, step.spawn, step.handle, self.circuit
         gpu = self.gpu
+        if worker not in self.plan.pipeline.workers:
+            raise KeyError(worker)
         program: list[Op] = []
 
         def op(actor: Actor) -> bool:
@@ -290,7 +319,7 @@ class _Compiler(WorkCompiler):
 
         self.ops.append(op)
 
-    def _join(self, step: s.Join) -> None:
+    def _join(self, step: s.Join, at: Place) -> None:
         engine, label = self.engine, step.join
 
         def op(actor: Actor) -> bool:
@@ -305,7 +334,7 @@ class _Compiler(WorkCompiler):
 
         self.ops.append(op)
 
-    def _complete(self, step: s.Complete) -> None:
+    def _complete(self, step: s.Complete, at: Place) -> None:
         self.ops.append(_always(self.engine.admission.complete))
 
 

@@ -34,12 +34,12 @@ class WorkCompiler:
         lazy = spec.touched_by is not None and pool == "ram"
         return name, pool, self.costs.size(name, self.circuit, self.gpu), spec.allocator == "cached", lazy
 
-    def _run(self, step: s.Run) -> None:
+    def _run(self, step: s.Run, at: object) -> None:
         cost = self.costs.cost(step.run, step.law, self.circuit, self.gpu)
         self._work(cost, step.on, step.run)
         self.freeing = step.run.removeprefix(DEALLOC) if step.run.startswith(DEALLOC) else None
 
-    def _copy(self, step: s.Copy) -> None:
+    def _copy(self, step: s.Copy, at: object) -> None:
         nbytes = sum(self.costs.size(name, self.circuit, self.gpu) for name in step.source)
         cost = self.costs.copy_cost("copy", step.law, step.direction, nbytes, self.circuit, self.gpu)
         self._work(cost, step.on, step.law)

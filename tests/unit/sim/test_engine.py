@@ -253,3 +253,33 @@ def test_no_calibration_is_said():
     made = scenario(two_workers([{"put": "ready"}], [{"get": "ready"}, {"complete": "partition"}]), {})
     with pytest.raises(ScenarioError, match="needs the costs of the steps"):
         simulate(made.model_copy(update={"calibration": None}))
+
+
+GET = [{"get": "ready"}, {"complete": "partition"}]
+BUFFER = {"a": {"pool": "ram", "size": "1GiB"}}
+
+
+@pytest.mark.parametrize(
+    ("task", "gpu", "buffers", "message"),
+    [
+        ([{"put": "raedy"}], GET, {}, r"workers\.task\.steps\.0: put: there is no 'raedy'"),
+        ([{"acquire": "x"}, {"put": "ready"}], GET, {}, r"steps\.0: acquire: there is no 'x'"),
+        ([{"spawn": "x"}, {"put": "ready"}], GET, {}, r"steps\.0: spawn: there is no 'x'"),
+        ([{"alloc": "x"}, {"put": "ready"}], GET, {}, r"steps\.0: alloc: there is no 'x'"),
+        ([{"alloc": "a"}, {"alloc": "a"}, {"put": "ready"}], GET, BUFFER, r"steps\.1: p0\.0 allocates a twice"),
+        ([{"alloc": "a"}, {"free": ["a", "a"]}, {"put": "ready"}], GET, BUFFER, r"steps\.1: p0\.0 frees a, which"),
+        ([{"release": "slots"}, {"put": "ready"}], GET, {}, r"steps\.0: p0\.0 releases slots, which it does not hold"),
+        ([{"acquire": "slots", "n": 99}, {"put": "ready"}], GET, {}, r"steps\.0: slots: 99 units asked, 10 exist"),
+        ([{"put": "ready"}], [{"run": "work"}], {}, r"workers\.gpu\.steps: a pool worker begins with a get"),
+        ([{"put": "ready"}], GET, {"a": {"pool": "vran:0", "size": "1GiB"}}, r"buffers\.a\.pool: there is no pool 'vran:0'"),
+    ],
+)
+def test_a_fault_of_the_pipeline_is_said_with_its_place(task, gpu, buffers, message):
+    with pytest.raises(ScenarioError, match=message):
+        simulate(scenario(two_workers(task, gpu, buffers), {"work": ONE}))
+
+
+def test_a_machine_without_a_gpu_is_said():
+    made = scenario(two_workers([{"put": "ready"}], GET, {"a": {"pool": "vram:$gpu", "size": "1GiB"}}), {})
+    with pytest.raises(ScenarioError, match="the machine has no GPU"):
+        simulate(made.model_copy(update={"machine": made.machine.with_(gpus=())}))
