@@ -13,7 +13,7 @@ from cuzk.circuits.porep.template import porep_template
 from cuzk.circuits.template import Part
 from cuzk.circuits.witness import BitWitness as HostWitness
 from cuzk.exec.cuda.matvec import BitWitness, CsrMatrix, TemplateMatrices, TemplateWitness, bit_ranks
-from cuzk.exec.cuda.ntt import FR_BYTES, FR_MODULUS, to_mont
+from cuzk.exec.cuda.ntt_plan import FR_BYTES, FR_MODULUS, to_mont
 from cuzk.exec.cuda.scan import ScanPlan, scan
 
 from . import Case

@@ -10,7 +10,7 @@
 // natural order and leaves bit-reversed, and only the place in memory differs.
 //
 // Between two passes stand the twiddles w_(2^(lo+digits))^(k low), k the transformed digit and low = column mod 2^lo. They come
-// from tables, as do a coset's powers and the 1/n, which are folded into the same tables (cuzk/exec/cuda/ntt.py).
+// from tables, as do a coset's powers and the 1/n, which are folded into the same tables (cuzk/exec/cuda/ntt_plan.py).
 // `low` is cut in two where one table would be too large: two products, two small tables.
 #include "small.cuh"
 
@@ -81,7 +81,8 @@ CUZK_DEVICE void multiply_in(const Product& product, u64 at, const u32* x) {
 // EIGHTS: digits is a multiple of three, so that every small transform has eight points.
 //
 // Registers hold the eight values only during a small transform, whose own twiddles are immediates. The twiddles from tables are
-// applied one value at a time, from shared memory to shared or device memory: that is what lets five blocks share an SM.
+// applied to one value at a time, from shared memory to shared or device memory, while the next twiddle is on its way: that is
+// what lets five blocks share an SM.
 //
 // All places are or-ed from disjoint bit fields: what depends on the thread is computed once (`own`), what depends on the value e
 // is the same in all threads, and one operation joins them.

@@ -45,7 +45,8 @@ CUZK_DEVICE void multiply_rows(const Schedule& s, const Pointer* ptr, Add add, u
     }
     const u32 block = blockIdx.x - row_blocks, warp_blocks = (s.by_warp + ROW_THREADS / 32 - 1) / (ROW_THREADS / 32);
     const bool by_warp = block < warp_blocks;
-    const u32 width = by_warp ? 32 : ROW_THREADS, index = by_warp ? block * (ROW_THREADS / 32) + threadIdx.x / 32 : s.by_warp + block - warp_blocks;
+    const u32 width = by_warp ? 32 : ROW_THREADS;
+    const u32 index = by_warp ? block * (ROW_THREADS / 32) + threadIdx.x / 32 : s.by_warp + block - warp_blocks;
     const bool mine = index < (by_warp ? s.by_warp : s.by_warp + s.by_block);
     const u32 row = mine ? s.listed[index] : 0;
     if (mine)

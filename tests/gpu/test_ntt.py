@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from cuzk import native
-from cuzk.exec.cuda import ntt, quotient
+from cuzk.exec.cuda import ntt, ntt_plan, quotient
 
 pytestmark = pytest.mark.gpu
 
-R = ntt.FR_MODULUS
+R = ntt_plan.FR_MODULUS
 
 
 def mont(value: int) -> np.ndarray:
-    return np.frombuffer(ntt.to_mont(value).to_bytes(32, "little"), np.uint64).reshape(1, 4).copy()
+    return np.frombuffer(ntt_plan.to_mont(value).to_bytes(32, "little"), np.uint64).reshape(1, 4).copy()
 
 
 def random_fr(n: int, rng: np.random.Generator) -> np.ndarray:
@@ -78,7 +78,7 @@ def test_large_by_evaluation(device, log_n):
     plan.run(data.address, stream)
     stream.synchronize()
     for k in rng.integers(0, n, 2):
-        x = 7 * pow(ntt.root_of_unity(log_n, 7), int(k), R) % R
+        x = 7 * pow(ntt_plan.root_of_unity(log_n, 7), int(k), R) % R
         # the same polynomial in every chunk, but for a factor
         first = int.from_bytes(native.fr_dot_mont(seeds, native.fr_powers_mont(mont(x), chunk)).tobytes(), "little")
         want = first * sum((i + 2) * pow(x, chunk * i, R) for i in range(n // chunk)) % R
@@ -120,7 +120,7 @@ def test_quotients(device, log_n, kind):
     n, root = 1 << log_n, 7 if kind == "bellman" else 5
     a, b = random_fr(n, rng), random_fr(n, rng)
     c = native.fr_mul(a, b)
-    shift = mont(7 if kind == "bellman" else ntt.root_of_unity(log_n + 1, root))
+    shift = mont(7 if kind == "bellman" else ntt_plan.root_of_unity(log_n + 1, root))
     on = [native.ntt(native.ntt(v.copy(), root, True), root, False, shift) for v in (a, b, c)]
     want = native.fr_mul(on[0], on[1])
     if kind != "c-free":

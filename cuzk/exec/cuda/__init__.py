@@ -5,6 +5,10 @@
     arena.py       one block of device memory, cut into a plan's temporaries
     msm.py         multi-scalar multiplication in G1 and G2
     batch_add.py   sum of the points that a bitmap selects
+    ntt_plan.py    what a transform consists of: passes and tables
+    ntt.py         transforms over Fr; quotient.py the three quotients made of them
+    scan.py        which values of a witness are 0, 1, other
+    matvec.py      matrix times witness, from CSR or a template
 
 Nothing here imports CuPy at import time. Every operation takes an explicit stream, returns at once, and hands back a handle whose
 `result()` waits for its own event only.

@@ -14,15 +14,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from .ntt import (
+from .ntt import Tables, launch_bit_reverse, launch_passes
+from .ntt_plan import (
     FR_BYTES,
     FR_MODULUS,
     FR_RADIX,
     PassCall,
-    Tables,
     Transform,
-    launch_bit_reverse,
-    launch_passes,
     natural_to_reversed,
     root_of_unity,
     there_and_back,

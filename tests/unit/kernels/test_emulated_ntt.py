@@ -14,11 +14,11 @@ if shutil.which("g++") is None:
     pytest.skip("g++ is needed to emulate the kernels", allow_module_level=True)
 
 from cuzk.errors import OutOfMemoryError  # noqa: E402
-from cuzk.exec.cuda import ntt, quotient  # noqa: E402
+from cuzk.exec.cuda import ntt, ntt_plan, quotient  # noqa: E402
 
 from .emulated import EmulatedDevice  # noqa: E402
 
-R = ntt.FR_MODULUS
+R = ntt_plan.FR_MODULUS
 
 
 def array(values: list[int]) -> np.ndarray:
@@ -44,7 +44,7 @@ def bit_reversed(values: list) -> list:
 def by_definition(values: list[int], root: int, inverse: bool, shift: int) -> list[int]:
     """forward: y_k = sum_j x_j (g w^k)^j; inverse: the coefficients of the values."""
     n = len(values)
-    w = ntt.root_of_unity(n.bit_length() - 1, root)
+    w = ntt_plan.root_of_unity(n.bit_length() - 1, root)
     if inverse:
         scale, back, step = pow(n, -1, R), pow(shift, -1, R), pow(w, -1, R)
         return [
@@ -69,7 +69,7 @@ def transformed(device: EmulatedDevice, values: np.ndarray, log_n: int, **option
 
 
 def host(values: np.ndarray, root: int, inverse: bool, coset: int | None) -> np.ndarray:
-    shift = None if coset is None else array([ntt.to_mont(coset)])
+    shift = None if coset is None else array([ntt_plan.to_mont(coset)])
     return native.ntt(values.copy(), root, inverse, shift)
 
 
@@ -129,7 +129,7 @@ def test_quotients(device, log_n, kind, mont):
     a, b, c = (random_values(n, seed) for seed in (1, 2, 3))
     if kind == "bellman":
         c = [x * y % R for x, y in zip(a, b, strict=True)]  # a satisfied circuit: h is a polynomial
-    shift = 7 if kind == "bellman" else ntt.root_of_unity(log_n + 1, root)
+    shift = 7 if kind == "bellman" else ntt_plan.root_of_unity(log_n + 1, root)
     on_a, on_b, on_c = (on_coset(v, root, shift) for v in (a, b, c))
     want = [x * y % R for x, y in zip(on_a, on_b, strict=True)]
     if kind != "c-free":
@@ -138,7 +138,7 @@ def test_quotients(device, log_n, kind, mont):
         vanishing = pow(pow(shift, n, R) - 1, -1, R)
         want = integers(host(array([x * vanishing % R for x in want]), root, True, shift))
         assert want[-1] == 0
-    blocks = [device.upload(array([ntt.to_mont(v) if mont else v for v in values])) for values in (a, b, c)]
+    blocks = [device.upload(array([ntt_plan.to_mont(v) if mont else v for v in values])) for values in (a, b, c)]
     q = quotient.Quotient(device, kind, log_n, root=root, mont=mont)
     q.run(blocks[0].address, blocks[1].address, blocks[2].address if kind != "c-free" else 0, None)
     got = integers(device.download(blocks[0].address, np.empty((n, 4), np.uint64)))
@@ -150,11 +150,11 @@ def test_quotients(device, log_n, kind, mont):
 
 @pytest.mark.parametrize("log_n", range(1, 29))
 def test_plans_of_all_sizes(log_n):
-    passes = ntt.split_passes(log_n)
+    passes = ntt_plan.split_passes(log_n)
     assert sum(p.digits for p in passes) == log_n and passes[-1].lo == 0
     for p in passes:
         assert 1 <= p.threads <= 128 and p.shared_bytes <= 48 << 10
-        assert p.digits + p.cols <= ntt.TILE_BITS and p.blocks << (p.digits + p.cols) >= 1 << log_n
+        assert p.digits + p.cols <= ntt_plan.TILE_BITS and p.blocks << (p.digits + p.cols) >= 1 << log_n
     assert ntt.plan_bytes(log_n)["tables"] <= max(1 << 10, 4 * 32 << log_n, 96 << 20)
 
 

@@ -14,8 +14,8 @@ if shutil.which("g++") is None:
 
 from cuzk.errors import OutOfMemoryError  # noqa: E402
 from cuzk.exec.cuda.matvec import BitWitness, CsrMatrix, TemplateMatrices, TemplateWitness, bit_ranks  # noqa: E402
-from cuzk.exec.cuda.ntt import FR_MODULUS as R  # noqa: E402
-from cuzk.exec.cuda.ntt import to_mont  # noqa: E402
+from cuzk.exec.cuda.ntt_plan import FR_MODULUS as R  # noqa: E402
+from cuzk.exec.cuda.ntt_plan import to_mont  # noqa: E402
 from cuzk.exec.cuda.scan import ScanPlan, scan  # noqa: E402
 
 from .emulated import EmulatedDevice  # noqa: E402
