@@ -2,6 +2,7 @@
 
     simulate(scenario, *, seed=None, trace=False)       one run                                      run.py
     sweep(scenario, axes)                               every combination of policy values           sweeps.py
+    sensible_policies(scenario, axes)                   what to run: fits, and nothing beats it      planner.py
     uncertainty(scenario, seeds)                        bands, P(OOM), the verdict 'risky'           bands.py
     explore(scenario, n)                                the worst of n legal orders of events        bands.py
     suggest_fix(scenario), nearest_changes(scenario)    other policies, each simulated               fixes.py
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from cuzk.sim.checks import Claim, judge
     from cuzk.sim.explanation import Explanation, explain
     from cuzk.sim.fixes import Change, nearest_changes, suggest_fix
+    from cuzk.sim.planner import sensible_policies
     from cuzk.sim.replays import replay
     from cuzk.sim.result import Oom, Peak, SimResult
     from cuzk.sim.run import simulate
@@ -31,12 +33,13 @@ _HOME = {
     "run": ["simulate"], "result": ["Oom", "Peak", "SimResult"], "sweeps": ["SweepRow", "in_parallel", "sweep"],
     "bands": ["Band", "Exploration", "Uncertainty", "explore", "uncertainty"],
     "fixes": ["Change", "nearest_changes", "suggest_fix"], "explanation": ["Explanation", "explain"],
-    "replays": ["replay"], "checks": ["Claim", "judge"],
+    "replays": ["replay"], "planner": ["sensible_policies"], "checks": ["Claim", "judge"],
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 __all__ = [
-    "Band", "Change", "Claim", "Explanation", "Exploration", "Oom", "Peak", "SimResult", "SweepRow", "Uncertainty", "explain",
-    "explore", "in_parallel", "judge", "nearest_changes", "replay", "simulate", "suggest_fix", "sweep", "uncertainty",
+    "Band", "Change", "Claim", "Explanation", "Exploration", "Oom", "Peak", "SimResult", "SweepRow",
+    "Uncertainty", "explain", "explore", "in_parallel", "judge", "nearest_changes", "replay",
+    "sensible_policies", "simulate", "suggest_fix", "sweep", "uncertainty",
 ]  # fmt: skip
 
 

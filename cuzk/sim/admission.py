@@ -69,7 +69,7 @@ class Admission:
         self.proofs.append(proof)
         self.in_flight += 1
         if self.engine.events is not None:
-            self.engine.events.append(Event(now, "admit", proof=number))
+            self.engine.events.append(Event(now, "admit", circuit.name, proof=number))
         for name, worker in self.plan.pipeline.workers.items():
             if worker.start not in ("partition", "proof"):
                 continue
