@@ -118,6 +118,7 @@ def _prove(root: Path, out: Path) -> None:
 
 def _measure(root: Path, out: Path, cores: int) -> list[dict[str, Any]]:
     from cuzk.model.scenario import load_scenario
+    from cuzk.report.page import Section, write_sections
 
     overrides = [f"machine.cores={cores}"]
     first, steady, pile_up = (
@@ -137,13 +138,10 @@ def _measure(root: Path, out: Path, cores: int) -> list[dict[str, Any]]:
         _say(f"      measured    {_line(measured.document)}")
         rows.append(_row(name, predicted.to_json(), measured.document))
         _say(f"      error       {_errors(rows[-1])}")
-        pages.append((f"{name}, predicted", predicted.events or []))
-        pages.append((f"{name}, measured", measured.events))
-    from cuzk.report.page import write_page
-
+        sides = [("predicted", predicted.events or []), ("measured", measured.events)]
+        pages.append(Section(sides, f"{name}: {_policy(scenario)}", _errors(rows[-1]), measured.document["verdict"]))
     _progress("writing the page")
-    write_page(out / "demo.html", pages, title="cuzk demo: predicted and measured",
-               verdict="; ".join(f"{row['name']}: {_errors(row)}" for row in rows))  # fmt: skip
+    write_sections(out / "demo.html", pages, title="cuzk demo: predicted and measured")
     return rows
 
 

@@ -19,6 +19,7 @@ from cuzk.cli.scenario_args import add_scenario, load
 
 if TYPE_CHECKING:
     from cuzk.exec.result import RunResult
+    from cuzk.model.calibration import Calibration
     from cuzk.model.scenario import Scenario
 
 
@@ -38,7 +39,8 @@ def add_parser(subparsers: Any) -> None:
                         help=".wtns; repeat it to give the partitions different ones, in turn")  # fmt: skip
     proofs.add_argument("--r1cs", metavar="R1CS", help="the circuit: needed for .params; names a failing constraint")
     proofs.add_argument("--threads", type=int, metavar="N", help="threads a step (default: all cores)")
-    proofs.add_argument("--calibration", metavar="FILE", help="a calibration of this machine, to predict the run with")
+    proofs.add_argument("--calibration", metavar="FILE", help="a calibration of this machine, to predict the run with (default: "
+                             "$CUZK_CALIBRATION or ~/.config/cuzk/calibration.yaml, if there)")  # fmt: skip
     proofs.add_argument("--insecure-seed", type=int, metavar="N",
                         help="fixed blinding, for tests: such proofs are NOT private")  # fmt: skip
     null = parser.add_argument_group("no proofs (device null)")
@@ -137,18 +139,16 @@ def _prove(args: argparse.Namespace, scenario: Scenario) -> tuple[RunResult, dic
     make_device = None
     if args.device == "cuda":
         from cuzk.exec.cuda.prover import CudaProver as make_device
+    calibration = None if args.no_predict else _own_calibration(args.calibration)
+    if calibration is not None:
+        import cuzk.sim.run  # noqa: F401 - what it takes is part of the idle state
     prepared = prepare(scenario, proving, ram_cap_bytes=args.ram_cap, make_device=make_device)
     notes, predicted = [], None
-    if args.calibration:
-        from cuzk.model.calibration import Calibration
-        from cuzk.model.scenario import load_part
-
-        calibration = load_part(args.calibration, "calibration", Calibration)
-        if not args.no_predict:
-            predicted = _predict(prepared.scenario.model_copy(update={"calibration": calibration}))
+    if calibration is not None:
+        predicted = _predict(prepared.scenario.model_copy(update={"calibration": calibration}))
     elif not args.no_predict:
         notes.append("not predicted: no calibration of this machine (cuzk calibrate DIR/trace.jsonl -o FILE makes one, "
-                     "--calibration FILE uses it)")  # fmt: skip
+                     f"--calibration FILE uses it, and so does every run if it is {_own_path()})")  # fmt: skip
         print(f"cuzk: {notes[0]}", file=sys.stderr)
     if prepared.key.development:
         from cuzk.cli.proving import warn_development
@@ -157,6 +157,21 @@ def _prove(args: argparse.Namespace, scenario: Scenario) -> tuple[RunResult, dic
     progress = progress_line(scenario.workload.proofs)
     result = prove_with(prepared, args.output, trace_path=_trace(args), progress=progress)
     return result, predicted, notes
+
+
+def _own_path() -> str:
+    """Where this machine's calibration is looked for."""
+    config = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    return os.environ.get("CUZK_CALIBRATION") or os.path.join(config, "cuzk", "calibration.yaml")
+
+
+def _own_calibration(given: str | None) -> Calibration | None:
+    """The calibration that was given, or this machine's; None if there is none. Raises ScenarioError."""
+    from cuzk.model.calibration import Calibration
+    from cuzk.model.scenario import load_part
+
+    path = given or _own_path()
+    return load_part(path, "calibration", Calibration) if given or os.path.isfile(path) else None
 
 
 def _predict(scenario: Scenario) -> dict[str, Any]:
