@@ -34,7 +34,7 @@ DRAWS = 40
 WIDTH = 0.15
 """Standard deviation of the draws of a round, in the parameters' logarithms."""
 HUBER = 3.0
-CLIP = 8.0
+CLIP = 40.0
 
 Say = Callable[[str], None]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cuzk.accuracy.backtest import Backtest, Row
-from cuzk.accuracy.predict import widened
+from cuzk.accuracy.predict import banded
 from cuzk.accuracy.scenarios import circuit, machine
 from cuzk.accuracy.stage_laws import StageFit
 from cuzk.accuracy.timelines import Run, Runs, read_runs
@@ -19,7 +19,7 @@ from cuzk.model.policy import Policy
 from cuzk.model.scenario import Scenario
 from cuzk.model.workload import Workload
 from cuzk.pipeline.plan import Plan, compile
-from cuzk.sim.bands import OUTSIDE_ERROR, Band, band
+from cuzk.sim.bands import OUTSIDE_ERROR
 from cuzk.sim.engine import Options
 from cuzk.sim.run import run_plan
 from cuzk.sim.sweeps import in_parallel
@@ -182,7 +182,7 @@ def predicted_rows(
                 says = "oom" if sum(s.oom for s in mine) * 2 >= len(mine) else "ok"
                 rows.append(Row(run.id, metric, value, says, None, None, run.id in used, note=note))
             else:
-                found: Band | None = band(widened([getattr(s, metric) for s in mine], metric, calibration))
+                found = banded([getattr(s, metric) for s in mine], metric, calibration)
                 figure = (found.p50, found.p5, found.p95) if found else (None, None, None)
                 rows.append(Row(run.id, metric, value, *figure, run.id in used, note=note))
     return rows
