@@ -31,7 +31,7 @@ class Admission:
         self._pending = self.plan.scenario.workload.plan(engine.seed)
         self._arrived: deque[tuple[float, Any]] = deque()
         self._limit = self.plan.in_flight
-        self._open_sets = 0
+        self.open_sets = 0
 
     def open(self) -> None:
         """The first arrivals are admitted; later ones are put into SimPy's queue."""
@@ -46,7 +46,7 @@ class Admission:
     @property
     def is_over(self) -> bool:
         """Every proof has come, and every set has ended."""
-        return not self._open_sets and not self._arrived and len(self.proofs) == len(self._pending)
+        return not self.open_sets and not self._arrived and len(self.proofs) == len(self._pending)
 
     def _arrive(self, timer: SimEvent) -> None:
         self.engine.tick()
@@ -80,7 +80,7 @@ class Admission:
                 proof.members.append(token)
                 proof.to_complete += 1
                 proof.open_sets += 1
-                self._open_sets += 1
+                self.open_sets += 1
                 self.engine.begin(Actor(name, program, token, 0))
 
     def complete(self, actor: Actor) -> None:
@@ -138,7 +138,7 @@ class Admission:
                 for buffer, (pool, nbytes, _) in reversed(rows):
                     self.engine.ledger.emit("free", token, buffer, pool, nbytes, "unwind")
                 self.engine.events.append(Event(self.engine.now, "unwind", proof=token.proof, partition=token.partition))
-        self._open_sets -= 1
+        self.open_sets -= 1
         proof = token.owner
         proof.open_sets -= 1
         if not proof.open_sets:

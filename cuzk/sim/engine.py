@@ -193,7 +193,7 @@ class Engine:
         ram = self.ledger.ram
         if ram.live + ram.cached > ram.capacity or self.ledger.watched is not None:
             self.ledger.watch_ramps()
-        if self.admission.is_over:
+        if not self.admission.open_sets and self.admission.is_over:
             self._stop()
 
     def _deliver(self, woken: list[tuple[Actor, Any]]) -> None:

@@ -163,16 +163,15 @@ class SharedRates:
             cls.v += (now - cls.since) / cls.slowdown
         else:
             self._active.append(cls)
-            cls.slowdown = self._slowdown_of(cls)
+            if cls.m or group.load > group.capacity:
+                cls.slowdown = (1.0 - cls.m + cls.m * self.slowdown) * group.slowdown()
+            else:
+                cls.slowdown = 1.0
         cls.since = now
         self.started = number = self.started + 1
         heappush(ends, (cls.v + work_s, number, cost, owner))
         cls.due = now + (ends[0][0] - cls.v) * cls.slowdown
         self._changed = True
-
-    def _slowdown_of(self, cls: SlowdownClass) -> float:
-        slow = 1.0 - cls.m + cls.m * self.slowdown
-        return slow * cls.group.slowdown() if cls.group.load > cls.group.capacity else slow
 
     def settle(self) -> None:
         """New speeds and the next timer, after all that happens at this instant has happened."""
