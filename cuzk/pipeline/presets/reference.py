@@ -10,14 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from cuzk.model.policy import Policy
+from cuzk.pipeline.presets.buffers import buffers
 from cuzk.pipeline.steps import Pipeline
 
 Steps = list[dict[str, Any]]
 PATHS = ("native", "host")
 ABC = ["a", "b", "c"]
-_SCRATCH = "2**21 * sms"
-"""What kernels need however small the circuit: room for each multiprocessor's batch."""
-_PCE = "pce_template if matrices_template else pce"
 
 
 def reference(name: str, policy: Policy) -> Pipeline:
@@ -38,48 +36,12 @@ def reference(name: str, policy: Policy) -> Pipeline:
             workers[f"dealloc_{path}"] = {"start": "spawned", "steps": _dealloc(path, policy, vectors)}
     return Pipeline.model_validate({
         "name": name,
-        "buffers": _buffers(policy, vectors, whole),
+        "buffers": buffers(policy, vectors, whole),
         "locks": _locks(policy),
         "permits": _permits(policy),
         "channels": {"synthesized": {"capacity": str(policy.channel_capacity)}},
         "workers": workers,
     })  # fmt: skip
-
-
-def _buffers(policy: Policy, vectors: list[str], whole: bool) -> dict[str, Any]:
-    device = "vram:$gpu"
-    srs_pool = {"vram": device, "pinned": "pinned", "pageable": "ram", "mmap": "ram"}[str(policy.srs)]
-    pce_pool = device if policy.pce == "vram" else "ram"
-    d_bc = "32*domain" if policy.quotient == "c-free" else "64*domain"
-    assigned_by = "synthesis" if whole else "witness"
-    buffers: dict[str, Any] = {
-        "srs": {"pool": srs_pool, "size": "srs", "scope": "run"},
-        "context": {"pool": device, "size": "gpu_context", "scope": "run"},
-        "aux": {"pool": "ram", "size": "circuits * (aux_bits if witness_bits else 32*aux)", "touched_by": assigned_by},
-        # vanilla proofs, from admission on: 50 to 200 MB a proof are documented, serialised; parsed they take the upper end
-        "request": {"pool": "ram", "size": "2e8 * circuits / partitions"},
-        "densities": {"pool": "ram", "size": "circuits * 3 * (aux // 8)"},
-        "bitmaps": {"pool": "ram", "size": "circuits * 4 * (domain // 8)"},
-        "tails": {"pool": "ram", "size": "circuits * (128*tail_l + 128*tail_a + 320*tail_b)"},
-        "d_a": {"pool": device, "size": "32*domain"},
-        "d_bc": {"pool": device, "size": d_bc},
-        "buckets": {"pool": device, "size": "192*15*2**17 // 2"},
-        "msm_h_temps": {"pool": device, "size": f"max(12.8*domain, {_SCRATCH})"},
-        "batch_add_temps": {"pool": device, "size": f"max(8*domain, {_SCRATCH})"},
-        "tail_temps": {"pool": device, "size": f"max(9.6*domain, {_SCRATCH})"},
-    }
-    if not whole:
-        buffers["pce"] = {"pool": pce_pool, "size": _PCE, "scope": "run"}
-        buffers["witness_copy"] = {"pool": "ram", "size": "circuits * 32*aux"}
-    touched_by = "synthesis" if whole else "matvec"
-    if policy.matvec == "cpu":
-        for vector in vectors:
-            buffers[vector] = {"pool": "ram", "size": "circuits * 32*constraints", "touched_by": touched_by}
-    if policy.b_g2_msm == "cpu":
-        buffers["b_g2_buckets"] = {"pool": "ram", "size": "6e6 * gt"}
-    else:
-        buffers["b_g2_temps"] = {"pool": device, "size": f"max(9.6*domain, {_SCRATCH})"}
-    return buffers
 
 
 def _locks(policy: Policy) -> dict[str, Any]:
@@ -168,9 +130,11 @@ def _prestage(
 ) -> Steps:
     """Device buffers and uploads. The slow arm allocates the same buffers and uploads pageable memory, blocking."""
     parts = [("d_a", ["a"], "a_uploaded"), ("d_bc", vectors[1:], "bc_uploaded")]
+    wanted = ["d_a", "d_bc"]
     if policy.matvec == "gpu":
-        parts = [("d_a", ["aux"], "a_uploaded")]
-    slow: Steps = [*before_slow, {"alloc": ["d_a", "d_bc"]}]
+        parts = [("d_w", ["aux"], "w_uploaded")]
+        wanted = ["d_w", *wanted]
+    slow: Steps = [*before_slow, {"alloc": wanted}]
     slow += [{"copy": device, "from": hosts, "cost": "upload_pageable"} for device, hosts, _ in parts]
     if policy.prestage == "off":
         return slow
@@ -181,7 +145,7 @@ def _prestage(
     guard = f"{policy.prestage_guard or 0}B"
     return [
         {"trim": "vram:$gpu"},
-        {"try_alloc": ["d_a", "d_bc"], "guard": guard, "then": fast, "else": slow},
+        {"try_alloc": wanted, "guard": guard, "then": fast, "else": slow},
         *[{"stream_wait": event, "on": "compute"} for _, _, event in parts],
     ]
 
@@ -191,7 +155,12 @@ def _kernels(policy: Policy, free_d_bc: Steps) -> Steps:
     if policy.msm_sync == "each-batch":
         msm_h["cost"] = "msm_h_each_batch"
     on_device: dict[str, Any] = {"on": "compute", "uses": ["d_a", "d_bc"]}
-    steps: Steps = [{"run": "matvec", "cost": "matvec_gpu", **on_device}] if policy.matvec == "gpu" else []
+    steps: Steps = []
+    if policy.matvec == "gpu":
+        steps = [
+            {"run": "matvec", "cost": "matvec_gpu", "on": "compute", "uses": ["d_w", "d_a", "d_bc"]},
+            {"record": "rows_done", "on": "compute"}, {"wait": "rows_done"}, {"free": ["d_w"]},
+        ]  # fmt: skip
     steps += [{"run": "ntt_h", **on_device}, {"record": "ntt_done", "on": "compute"}, {"wait": "ntt_done"}]
     if policy.free_d_bc == "after-ntt":
         steps += free_d_bc
