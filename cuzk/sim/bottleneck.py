@@ -78,8 +78,11 @@ def bottleneck(engine: Engine, oom: Oom | None, used: dict[str, float], of_part:
             why = f"memory-bound work is {used['dram']:.0%} slower than alone, and all {permit} permits are in use"
             return {"resource": "dram", "why": why}
         return {"resource": permit, "why": f"its permits are in use {used[permit]:.0%} of the time, the GPU is not"}
-    if engine.plan.in_flight is not None and engine.plan.scenario.workload.proofs > engine.plan.in_flight:
-        return {"resource": "j", "why": f"only {engine.plan.in_flight} proofs are in flight: nothing else is fully used"}
+    limit, workload = engine.plan.in_flight, engine.plan.scenario.workload
+    if workload.arrivals != "closed" and all(proof.admitted_s <= proof.arrived_s for proof in engine.admission.proofs):
+        return {"resource": "arrivals", "why": "every proof was admitted when it came: nothing is fully used"}
+    if limit is not None and workload.proofs > limit:
+        return {"resource": "j", "why": f"at most {limit} in flight (policy.j): nothing else is fully used"}
     return {"resource": "workload", "why": "too few proofs to keep anything fully used"}
 
 

@@ -283,3 +283,33 @@ def test_a_machine_without_a_gpu_is_said():
     made = scenario(two_workers([{"put": "ready"}], GET, {"a": {"pool": "vram:$gpu", "size": "1GiB"}}), {})
     with pytest.raises(ScenarioError, match="the machine has no GPU"):
         simulate(made.model_copy(update={"machine": made.machine.with_(gpus=())}))
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "policy", "proofs", "partitions", "resource"),
+    [
+        ("closed", {"j": 1}, 8, 2, "j"),
+        ({"interval": 50.0}, {}, 8, 2, "arrivals"),
+        ("closed", {"j": 8}, 8, 8, "gpu_mutex:0"),
+    ],
+)
+def test_what_binds(arrivals, policy, proofs, partitions, resource):
+    gpu = [{"get": "ready"}, {"acquire": "gpu_mutex"}, {"run": "prove"}, {"release": "gpu_mutex"}, {"complete": "partition"}]
+    task = [{"acquire": "slots"}, {"run": "work"}, {"release": "slots"}, {"put": "ready"}]
+    made = scenario(two_workers(task, gpu, workers=2), {"work": {"seconds": 3.0}, "prove": ONE}, arrivals=arrivals,
+                    policy=policy, proofs=proofs, partitions=partitions)  # fmt: skip
+    assert simulate(made).bottleneck["resource"] == resource
+
+
+def test_the_permits_bind_when_the_gpu_waits_for_them():
+    gpu = [{"get": "ready"}, {"acquire": "gpu_mutex"}, {"run": "prove"}, {"release": "gpu_mutex"}, {"complete": "partition"}]
+    task = [{"acquire": "slots"}, {"run": "work"}, {"release": "slots"}, {"put": "ready"}]
+    costs = {"work": {"seconds": 9.0}, "prove": ONE}
+    made = scenario(two_workers(task, gpu, permits=1), costs, policy={"j": 8}, proofs=8)
+    assert simulate(made).bottleneck["resource"] == "slots"
+    shared = {"work": {"seconds": 9.0, "dram": 1.0, "dram_demand": 0.9}, "prove": ONE}
+    made = scenario(two_workers(task, gpu, permits=4), shared, policy={"j": 8}, proofs=8)
+    assert simulate(made).bottleneck["resource"] == "dram"
+    many = {"work": {"seconds": 9.0, "cores": 5}, "prove": ONE}
+    made = scenario(two_workers(task, gpu, permits=4), many, policy={"j": 8}, proofs=8)
+    assert simulate(made).bottleneck["resource"] == "cores"
