@@ -44,7 +44,7 @@ class Progression:
         base = self.memory.address
         self.pair_blocks, self.batch = device.multiprocessors * PAIR_BLOCKS_PER_SM, 64
         scratch = 48 * self.pair_blocks * PAIR_THREADS * self.batch
-        layout = Layout([("pairs", 8 * max(n // 2, FIRST)), ("count", 4), ("scratch", scratch)])
+        layout = Layout([("pairs", 8 * max(n // 2, FIRST)), ("count", 4), ("ticket", 4), ("scratch", scratch)])
         work = device.allocate(layout.total_bytes, "making points")
         at, stream = layout.at(work.address), device.stream()
         done = device.event()

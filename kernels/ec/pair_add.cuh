@@ -65,14 +65,24 @@ CUZK_DEVICE u32 slot_of(uint2 pair, u32 p) {
     return !(pair.x & REF_POINT) ? pair.x & REF_INDEX : !(pair.y & REF_POINT) ? pair.y & REF_INDEX : p;
 }
 
-// The pairs of a thread that pair_add left out, one inversion each where there is something to divide: infinity, doubling, P - P, and
+constexpr u32 PAIR_MAX_BATCH = 128;
+
+// Which pairs of a batch are not for the plain formula: one bit each.
+struct PairMask {
+    u64 low = 0, high = 0;
+    CUZK_DEVICE void set(u32 k) { (k < 64 ? low : high) |= 1ull << (k & 63); }
+    CUZK_DEVICE bool get(u32 k) const { return (k < 64 ? low : high) >> (k & 63) & 1; }
+    CUZK_DEVICE bool any() const { return (low | high) != 0; }
+};
+
+// The pairs of a batch that pair_add left out, one inversion each where there is something to divide: infinity, doubling, P - P, and
 // x = 0. Called by whole warps.
 template <class F>
-CUZK_DEVICE_CALL void pair_add_special(const uint2* pairs, u32 last, PairSource<F> source, u32 first, u32 units, u64 left_out) {
-    for (u32 k = 0; __any_sync(FULL_WARP, left_out != 0); k++, left_out >>= 1) {
-        const bool mine = left_out & 1;
+CUZK_DEVICE_CALL void pair_add_special(const uint2* pairs, u32 last, PairSource<F> source, u32 first, u32 batch, PairMask left_out) {
+    for (u32 k = 0; k < batch; k++) {
+        const bool mine = left_out.get(k);
         if (!__any_sync(FULL_WARP, mine)) continue;
-        const u32 p = first + k * units;
+        const u32 p = first + k * (32 / F::LANES);
         const uint2 pair = pairs[p < last ? p : last];
         F x1 = source.x(pair.x), x2 = source.x(pair.y), d = x2 - x1;
         const u32 flags = suspicions(x1, x2, d);
@@ -101,56 +111,59 @@ CUZK_DEVICE_CALL void pair_add_special(const uint2* pairs, u32 last, PairSource<
 }
 
 // pairs[p] = (first, second), p < pair_count. The sum goes to the pool slot of the first partial sum among the two, or to slot p.
-// scratch: 48 bytes * threads of the grid * max_batch, max_batch <= 64. All lanes of a warp stay together, since lanes of a pair exchange words; a lane
-// without a pair repeats the last one and stores nothing.
-
+// A warp takes tiles of neighbouring pairs, `batch` a thread, from the counter *ticket (zero at the start): the scheduler favours some
+// warps, and with equal shares those would finish early and leave the multipliers to the rest.
+// scratch: 48 bytes * threads of the grid * max_batch, max_batch <= PAIR_MAX_BATCH. All lanes of a warp stay together, since lanes of a
+// pair exchange words; a lane without a pair repeats the last one and stores nothing.
 template <class F>
 CUZK_DEVICE void pair_add(const uint2* __restrict__ pairs, u32 pair_count, const unsigned char* points, unsigned char* pool,
-                          uint4* scratch, u32 max_batch) {
+                          uint4* scratch, u32 max_batch, u32* ticket) {
     PairSource<F> source{points, pool};
-    const u32 threads = global_threads(), thread = global_thread();
-    const u32 units = threads / F::LANES, unit = thread / F::LANES;
     if (pair_count == 0) return;
-    const u32 last = pair_count - 1;
-    // Even batches: as many turns of the whole grid as needed, and no thread with much more than its share.
-    const u32 turns = (pair_count + units * max_batch - 1) / (units * max_batch);
-    const u32 batch = (pair_count + units * turns - 1) / (units * turns);
-    for (u32 turn = 0; turn < turns; turn++) {
-        const u32 first = turn * batch * units + unit;
+    constexpr u32 UNITS = 32 / F::LANES;  // of a warp
+    const u32 lane = lane_id(), warp = global_thread() / 32, last = pair_count - 1;
+    const u32 all_units = global_threads() / F::LANES;
+    const u32 share = (pair_count + all_units - 1) / all_units;
+    const u32 turns = (share + max_batch - 1) / max_batch, batch = (share + turns - 1) / turns;
+    scratch += static_cast<u64>(warp) * max_batch * 96 + lane;
+    for (;;) {
+        u32 tile = 0;
+        if (lane == 0) tile = atomicAdd(ticket, 1u);
+        tile = __shfl_sync(FULL_WARP, tile, 0);
+        if (static_cast<u64>(tile) * batch * UNITS >= pair_count) break;
+        const u32 first = tile * batch * UNITS + lane / F::LANES;
         F product = F::one();
-        u64 left_out = 0;  // bit k: pair k is not for the plain formula
+        PairMask left_out;
         // The references of the next pair are loaded one step ahead: its points are then one latency away, not two.
         uint2 next = pairs[first < last ? first : last];
         for (u32 k = 0; k < batch; k++) {
-            const u32 p = first + k * units;
+            const u32 p = first + k * UNITS;
             const uint2 pair = next;
-            next = pairs[p + units < last ? p + units : last];
+            next = pairs[p + UNITS < last ? p + UNITS : last];
             F x1 = source.x(pair.x), x2 = source.x(pair.y);
-            uint4* plane = scratch + static_cast<u64>(k) * 3 * threads + thread;
 #pragma unroll
             for (int i = 0; i < 3; i++)
-                plane[i * threads] =
+                scratch[(k * 3 + i) * 32] =
                     make_uint4(product.v.v[4 * i], product.v.v[4 * i + 1], product.v.v[4 * i + 2], product.v.v[4 * i + 3]);
             F d = x2 - x1;
             u32 flags = suspicions(x1, x2, d);
             if (p > last)
                 d = F::one();  // its operands belong to another thread, which may overwrite them at any time
             else if (flags)
-                d = F::one(), left_out |= 1ull << k;
+                d = F::one(), left_out.set(k);
             product = product * d;
         }
         F inverse = product.inverse();
-        next = pairs[first + (batch - 1) * units < last ? first + (batch - 1) * units : last];
+        next = pairs[first + (batch - 1) * UNITS < last ? first + (batch - 1) * UNITS : last];
         for (u32 k = batch; k-- > 0;) {
-            const u32 p = first + k * units;
+            const u32 p = first + k * UNITS;
             const uint2 pair = next;
-            const u32 before_p = k ? p - units : p;
+            const u32 before_p = k ? p - UNITS : p;
             next = pairs[before_p < last ? before_p : last];
-            const uint4* plane = scratch + static_cast<u64>(k) * 3 * threads + thread;
             F before;
 #pragma unroll
             for (int i = 0; i < 3; i++) {
-                uint4 t = plane[i * threads];
+                uint4 t = scratch[(k * 3 + i) * 32];
                 before.v.v[4 * i] = t.x;
                 before.v.v[4 * i + 1] = t.y;
                 before.v.v[4 * i + 2] = t.z;
@@ -161,7 +174,7 @@ CUZK_DEVICE void pair_add(const uint2* __restrict__ pairs, u32 pair_count, const
             F y1 = load_coordinate<F>(a, 0, 1), y2 = load_coordinate<F>(b, 0, 1);
             before = inverse * before;
             F d = x2 - x1;
-            const bool plain = p <= last && !(left_out >> k & 1);
+            const bool plain = p <= last && !left_out.get(k);
             if (!plain) d = F::one();
             inverse = inverse * d;
             y1 = signed_y(y1, pair.x);
@@ -174,7 +187,7 @@ CUZK_DEVICE void pair_add(const uint2* __restrict__ pairs, u32 pair_count, const
                 store_coordinate(pool, slot, 1, y3);
             }
         }
-        if (__any_sync(FULL_WARP, left_out != 0)) pair_add_special<F>(pairs, last, source, first, units, left_out);
+        if (__any_sync(FULL_WARP, left_out.any())) pair_add_special<F>(pairs, last, source, first, batch, left_out);
     }
 }
 

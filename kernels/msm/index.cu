@@ -65,7 +65,8 @@ round_starts(const u32* start, const u32* references, u32 segments, const u64* s
 
 CUZK_KERNEL(256, 8)
 round_pairs(const u32* start, const u32* references, u32 segments, const u32* pair_start, const u32* next_start, uint2* pairs,
-            u32* next_references, const u32* counts, u32 round) {
+            u32* next_references, const u32* counts, u32 round, u32* ticket) {
+    if (global_thread() == 0) *ticket = 0;
     cuzk::round_pairs(start, references, segments, pair_start, counts[2 * round + 1], next_start, pairs, next_references);
 }
 
@@ -91,9 +92,12 @@ fold_segments(u32 sets, u32 bucket_bits, u32 column_bits, u32* start, u32* refer
 
 // Pairs (point i, reference second + step * i), for additions without a sort: two arrays of buckets (0, 1), doublings
 // (REF_POINT, 1), one point added to all (its reference, 0).
-CUZK_KERNEL(256, 8) list_pairs(u32 n, u32 second, u32 step, uint2* pairs, u32* pair_count) {
+CUZK_KERNEL(256, 8) list_pairs(u32 n, u32 second, u32 step, uint2* pairs, u32* pair_count, u32* ticket) {
     for (u32 i = global_thread(); i < n; i += global_threads()) pairs[i] = make_uint2(REF_POINT | i, second + step * i);
-    if (global_thread() == 0) *pair_count = n;
+    if (global_thread() == 0) {
+        *pair_count = n;
+        *ticket = 0;
+    }
 }
 
 // Batch addition: references to the points whose bit is set. One word of 32 bits a thread; the caller scans `count`.

@@ -47,6 +47,7 @@ class BatchAddPlan:
         return Layout(
             [
                 ("counts", 4 * (2 * rounds_for(self.selected) + 8)),
+                ("ticket", 4),
                 ("word_count", 4 * self.words),
                 ("word_start", 4 * (self.words + 1)),
                 ("sums", 8 * -(-max(self.words, 1) // SCAN_TILE)),

@@ -30,8 +30,8 @@ PINNED_CHUNK = 1 << 22  # points: enough for full occupancy, few enough that the
 MIN_CHUNK = 1024  # points; below, chunks are not worth their overhead
 MAX_INDEX = 1 << 30  # a reference has 30 bits of index
 MAX_ELEMENTS = 1 << 32  # counters are u32
-PAIR_THREADS, PAIR_BLOCKS_PER_SM = 128, 4  # as in kernels/msm/points.cuh
-MAX_BATCH = 64  # pairs that share an inversion: the best of 8 .. 128 as measured
+PAIR_THREADS, PAIR_BLOCKS_PER_SM = 512, 1  # as in kernels/msm/points.cuh
+MAX_BATCH = 128  # pairs that share an inversion; as in kernels/ec/pair_add.cuh
 # Cost of one bucket in the reduction, in additions of the accumulation: two affine additions at lower occupancy.
 BUCKET_COST = 2.5
 
@@ -127,6 +127,7 @@ class MsmPlan:
         rounds = max(rounds_for(self.row), self.column_bits)
         sizes = [
             ("counts", 4 * (2 * rounds + 8)),
+            ("ticket", 4),
             ("partition_count", 4 * partitions),
             ("partition_start", 4 * (partitions + 1)),
             ("partition_cursor", 4 * partitions),

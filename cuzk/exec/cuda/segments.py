@@ -55,7 +55,7 @@ def list_pairs(device: Any, stream: Any, at: dict[str, int], n: int, count: int,
         device.kernel(INDEX, "list_pairs"),
         8 * device.multiprocessors,
         256,
-        (u32(n), u32(second), u32(step), at["pairs"], count),
+        (u32(n), u32(second), u32(step), at["pairs"], count, at["ticket"]),
         stream,
     )
 
@@ -63,12 +63,13 @@ def list_pairs(device: Any, stream: Any, at: dict[str, int], n: int, count: int,
 def add_pairs(
     device: Any, stream: Any, plan: PairShape, at: dict[str, int], count: int, *, points: int, pool: int
 ) -> None:
-    """One pair_add over `pairs`, whose number lies at address `count`. All blocks are resident (4 an SM); a thread loops."""
+    """One pair_add over `pairs`, whose number lies at address `count`. All blocks are resident (one of 512 threads
+    an SM); their warps take tiles of pairs from the counter `ticket`, which whoever lists the pairs sets to zero."""
     device.launch(
         device.kernel(points_module(plan.group), f"pair_add_{plan.group}"),
         plan.pair_blocks,
         PAIR_THREADS,
-        (at["pairs"], count, points, pool, at["scratch"], u32(plan.batch)),
+        (at["pairs"], count, points, pool, at["scratch"], u32(plan.batch), at["ticket"]),
         stream,
     )
 
@@ -113,7 +114,7 @@ def sum_segments(
             device.kernel(INDEX, "round_pairs"),
             SMALL_BLOCKS * device.multiprocessors,
             256,
-            (*here, at["pair_start"], next_start, at["pairs"], next_references, counts, r32),
+            (*here, at["pair_start"], next_start, at["pairs"], next_references, counts, r32, at["ticket"]),
             stream,
         )
         add_pairs(device, stream, plan, at, counts + 4 * (2 * r + 1), points=points, pool=at["pool"])
