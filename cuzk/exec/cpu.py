@@ -78,8 +78,8 @@ class CpuDevice:
         for step in timed_steps(plan.pipeline):
             if isinstance(step, Run) and step.run not in BODIES:
                 raise InputError(f"the cpu device has no body for step '{step.run}'; it has {', '.join(BODIES)}")
-            if isinstance(step, Copy) and step.copy_ not in ("d_a", "d_bc"):
-                raise InputError(f"the cpu device cannot copy to '{step.copy_}'; it knows d_a and d_bc")
+            if isinstance(step, Copy) and step.copy_ not in ("d_a", "d_bc", "d_w"):
+                raise InputError(f"this device cannot copy to '{step.copy_}'; it knows d_a, d_bc and d_w")
         self._plan = plan
         self._whole = any(worker.start == "proof" for worker in plan.pipeline.workers.values())
         self._fences = [Fence() for _ in range(max(1, plan.gpus))]

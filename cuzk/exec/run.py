@@ -221,7 +221,7 @@ def prepare(scenario: Scenario, proving: Proving, *, ram_cap_bytes: int | None =
         file.check_values()
     quotient = key.require_quotient(scenario.policy.quotient)
     circuit = circuit_of(key, files[0].values, scenario.circuit.partitions)
-    scenario = scenario.with_policy(quotient=quotient).model_copy(update={"circuit": circuit})
+    scenario = scenario.with_policy(quotient=quotient, prover="cuzk").model_copy(update={"circuit": circuit})
     if ram_cap_bytes is not None:
         scenario = with_ram_cap(scenario, ram_cap_bytes)
     seed = proving.insecure_seed

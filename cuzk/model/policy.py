@@ -30,6 +30,7 @@ LockOrder = Literal["fifo", "barging"]
 Quotient = Literal["bellman", "odd-coset", "c-free"]
 Matrices = Literal["csr", "template"]
 Witness = Literal["field", "bits"]
+Prover = Literal["reference", "cuzk"]
 
 MAX_CAPACITY = 1 << 20
 
@@ -95,6 +96,8 @@ class Policy(Model):
     matrices: Matrices | None = None
     witness: Witness | None = None
     matvec: Processor | None = None
+    prover: Prover | None = None
+    """Whose implementation: its buffers beside the vectors. `cuzk run` with a key sets cuzk."""
 
     @model_validator(mode="before")
     @classmethod

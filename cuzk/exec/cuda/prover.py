@@ -1,8 +1,8 @@
 """The device that proves on GPUs: transforms, MSMs and batch additions by the kernels, the rest by the host library.
 
 Device memory is what the interpreter allocates, buffer by buffer; an operation's temporaries lie in the pipeline's own
-`*_temps` buffers and are cut to fit them (chunks, streamed points), so the books and the driver tell the same story. Tables of the
-transforms, modules and a resident key are there before the first proof starts.
+`*_temps` buffers and are cut to fit them (chunks, streamed points), so the books and the driver tell the same story. Tables of
+the transforms, modules and a resident key are there before the first proof starts.
 
 Work on a stream is queued by that stream's thread on a CUDA stream of its own, which then waits for the work's event: a step has
 ended when the GPU has done it. Nothing else synchronises, except giving device memory back.
@@ -23,6 +23,7 @@ from cuzk.exec.cpu import CpuDevice, SetState
 from cuzk.exec.cuda.batch_add import BatchAdd, plan_batch_add
 from cuzk.exec.cuda.batch_add import plan_bytes as batch_add_bytes
 from cuzk.exec.cuda.device import DeviceFault
+from cuzk.exec.cuda.matvec import CsrMatrix
 from cuzk.exec.cuda.msm import Msm
 from cuzk.exec.cuda.msm_plan import POINT_BYTES, Group, plan_msm
 from cuzk.exec.cuda.quotient import Quotient
@@ -35,6 +36,8 @@ from cuzk.groth16.prover.steps import G1_QUERIES
 from cuzk.pipeline.plan import Plan
 
 FR_BYTES = 32
+HOST_SOURCES = ("a", "b", "c", "aux")
+"""Host vectors that are copied to a device."""
 CHUNK_STEP = 32
 """Chunks of a bitmap begin at a word."""
 _SET_BITS = np.array([bin(byte).count("1") for byte in range(256)], dtype=np.uint8)
@@ -49,6 +52,8 @@ class _Gpu:
     points: dict[str, int] = field(default_factory=dict)
     """List of the key -> address: device memory, page-locked or plain host memory, as the policy says."""
     owned: list[Any] = field(default_factory=list)
+    matrices: dict[str, Any] = field(default_factory=dict)
+    """Matrix a, b (and c) on the device, where the device multiplies."""
     on_device: bool = False
 
 
@@ -77,20 +82,24 @@ class CudaProver(CpuDevice):
 
     def open(self, plan: Plan) -> None:
         """Raises HardwareMissing without a usable GPU, InputError for a pipeline that it cannot walk."""
-        if plan.policy.matvec == "gpu":
-            raise InputError("policy.matvec: gpu is planned and simulated; this device multiplies on the host (matvec: cpu)")
+        self._multiplies = plan.policy.matvec == "gpu"
+        if self._multiplies and plan.policy.pce != "vram":
+            raise InputError("policy.matvec: gpu needs the matrices there too (policy.pce: vram)")
         super().open(plan)
         if self._whole:
             raise InputError("the cuda device proves partition by partition; this pipeline hands it whole proofs")
         self._gpus = [_Gpu(self._open_gpu(index)) for index in range(max(1, plan.gpus))]
         for gpu in self._gpus:
-            gpu.quotient = Quotient(gpu.device, self.quotient, self.key.log_domain, root=self.key.root)
+            # rows that the GPU makes from a canonical witness are canonical, those of the host Montgomery
+            gpu.quotient = Quotient(
+                gpu.device, self.quotient, self.key.log_domain, root=self.key.root, mont=not self._multiplies
+            )
 
     def close(self) -> None:
         for gpu in self._gpus:
             if gpu.quotient is not None:
                 gpu.quotient.free()
-            for memory in gpu.owned:
+            for memory in (*gpu.owned, *gpu.matrices.values()):
                 memory.free()
         self._gpus = []
         super().close()
@@ -100,6 +109,18 @@ class CudaProver(CpuDevice):
         if what == "srs":
             for gpu in self._gpus:
                 self._place_key(gpu, str(self._plan.policy.srs))
+        if what == "pce" and self._multiplies:
+            self._place_matrices()
+
+    def _place_matrices(self) -> None:
+        system = self.key.system
+        wanted = {"a": system.a, "b": system.b} | ({"c": system.c} if host_quotient.NEEDS_C[self.quotient] else {})
+        for gpu in self._gpus:
+            for name, matrix in wanted.items():
+                if matrix is None:
+                    raise InputError(f"{self.key.path}: the key holds no matrix C: quotient c-free, or matvec: cpu")
+                parts = (matrix.row_ptr, matrix.col, matrix.coef_id, system.table_mont)
+                gpu.matrices[name] = CsrMatrix(gpu.device, *parts)
 
     def _place_key(self, gpu: _Gpu, where: str) -> None:
         """The key's lists where the policy wants them: in VRAM, page-locked, or left in the file's pages."""
@@ -147,7 +168,7 @@ class CudaProver(CpuDevice):
     def free(self, real: Any) -> None:
         if not isinstance(real, _Block):
             state: SetState | None = real.set.state if real.set is not None else None
-            if state is not None and real.name in ("a", "b", "c"):
+            if state is not None and real.name in HOST_SOURCES:
                 self._unpin(state, [real.name])
             super().free(real)
             return
@@ -200,9 +221,14 @@ class CudaProver(CpuDevice):
         device.wait(event)
 
     def _copy(self, work: Work) -> None:
-        """Rows onto the domain, zeros behind them: a in d_a; b, and c behind it, in d_bc."""
+        """Rows onto the domain, zeros behind them: a in d_a; b, and c behind it, in d_bc. The witness as it is, into d_w."""
         state: SetState = work.set.state
         circuit, device, stream = state.circuits[0], self._gpus[work.gpu].device, self._stream(work.gpu)
+        if work.source == ("aux",):
+            values = circuit.take("aux")
+            device.copy(self._address(state, "d_w"), values.ctypes.data, values.nbytes, stream)
+            self._finish(work.gpu)
+            return
         domain_bytes = FR_BYTES * self.key.domain
         for vector in work.source:
             rows = getattr(circuit, vector)
@@ -221,7 +247,7 @@ class CudaProver(CpuDevice):
 
     def _pin_pages(self, state: SetState, work: Work) -> None:
         circuit, device = state.circuits[0], self._gpus[work.gpu].device
-        for name in ("a", "b", "c"):
+        for name in ("aux",) if self._multiplies else ("a", "b", "c"):
             rows = getattr(circuit, name)
             if rows is not None and name not in state.registered:
                 device.register(rows.ctypes.data, rows.nbytes)
@@ -236,6 +262,20 @@ class CudaProver(CpuDevice):
             device, address = state.registered.pop(name, (None, 0))
             if device is not None:
                 device.unregister(address)
+
+    def _matvec(self, state: SetState, work: Work) -> None:
+        if work.on == "host":
+            super()._matvec(state, work)
+            return
+        gpu, stream, domain_bytes = self._gpus[work.gpu], self._stream(work.gpu), FR_BYTES * self.key.domain
+        for name, matrix in gpu.matrices.items():
+            out = self._address(state, "d_a" if name == "a" else "d_bc") + (domain_bytes if name == "c" else 0)
+            if matrix.rows > self.key.domain:
+                raise InputError(f"{self.key.path}: {matrix.rows} rows do not fit the key's domain of {self.key.domain}")
+            matrix.multiply(self._address(state, "d_w"), out, stream)
+            used = FR_BYTES * matrix.rows
+            gpu.device.fill(out + used, 0, domain_bytes - used, stream)
+        self._finish(work.gpu)
 
     def _ntt_h(self, state: SetState, work: Work) -> None:
         gpu = self._gpus[work.gpu]
@@ -358,6 +398,7 @@ def _cuda_device(index: int) -> Any:
 GPU_BODIES: dict[str, Callable[[CudaProver, SetState, Work], None]] = {
     "pin_pages": CudaProver._pin_pages,
     "unpin_pages": CudaProver._unpin_pages,
+    "matvec": CudaProver._matvec,
     "ntt_h": CudaProver._ntt_h,
     "msm_h": CudaProver._msm_h,
     "batch_add": CudaProver._batch_add,

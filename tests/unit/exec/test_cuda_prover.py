@@ -27,8 +27,16 @@ def kernels(tmp_path_factory):
     return tmp_path_factory.mktemp("kernels")
 
 
+def c_free_key(tmp_path) -> str:
+    from cuzk.cli.main import main
+
+    key = tmp_path / "mul.ckey"
+    assert main(["setup", str(FIXTURES / "mul" / "mul.r1cs"), "-o", str(key), "--quotients", "c-free"]) == 0
+    return str(key)
+
+
 def prove(kernels, tmp_path, phase="phase12", policy="{pw: 2, gw: 2, j: 2}", proofs=1, partitions=2, vram="1GiB",
-          fixture="mul", quotient=None):  # fmt: skip
+          fixture="mul", quotient=None, key=None):  # fmt: skip
     from cuzk.exec.cuda.prover import CudaProver
     from cuzk.exec.run import Proving, prepare, prove_with
     from cuzk.model import load_scenario
@@ -38,7 +46,7 @@ def prove(kernels, tmp_path, phase="phase12", policy="{pw: 2, gw: 2, j: 2}", pro
     scenario = load_scenario(path, [f"policy.quotient={quotient}"] if quotient else [])
     scenario = scenario.model_copy(update={"circuit": scenario.circuit.model_copy(update={"partitions": partitions})})
     folder = FIXTURES / fixture
-    proving = Proving(str(folder / f"{fixture}.zkey"), (str(folder / f"{fixture}.wtns"),))
+    proving = Proving(key or str(folder / f"{fixture}.zkey"), (str(folder / f"{fixture}.wtns"),))
     gpu = EmulatedDevice(kernels)
     device = lambda *args: CudaProver(*args, open_gpu=lambda index: gpu)  # noqa: E731
     return prove_with(prepare(scenario, proving, make_device=device), tmp_path / "out"), gpu
@@ -58,6 +66,21 @@ def test_every_phase_proves_on_the_gpu(kernels, tmp_path, phase):
     assert result.exit_code == 0, result.error
     assert result.document["measured"]["verified_partitions"] == 2
     assert gpu.launches > 0 and not gpu.registered
+
+
+@pytest.mark.slow
+def test_everything_on_the_gpu(kernels, tmp_path):
+    policy = "{pw: 1, gw: 1, j: 1, srs: vram, pce: vram, matvec: gpu, b_g2_msm: gpu}"
+    result, gpu = prove(kernels, tmp_path, policy=policy, partitions=1, key=c_free_key(tmp_path))
+    assert result.exit_code == 0, result.error
+    assert not gpu.registered
+
+
+def test_matrices_on_the_gpu_need_matrix_c_or_no_c(kernels, tmp_path):
+    from cuzk.errors import InputError
+
+    with pytest.raises(InputError, match="holds no matrix C"):
+        prove(kernels, tmp_path, policy="{pw: 1, gw: 1, j: 1, pce: vram, matvec: gpu}", partitions=1)
 
 
 @pytest.mark.slow
