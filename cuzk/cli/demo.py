@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from cuzk.sim import SimResult
 
 SPIN = "spin"
+BUSY = 0.85
+"""A run that gets less than this share of the cores had to share them with other work."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -156,7 +158,7 @@ def _run(scenario: Scenario, trace: Path) -> RunResult:
 def _calibrate(scenario: Scenario, ran: RunResult, cores: int) -> Calibration:
     """The costs that a trace shows; which resource a step uses is taken from the scenario's own calibration."""
     from cuzk.model.calibration import Calibration
-    from cuzk.trace.costs import calibration_data, cost_table
+    from cuzk.trace.costs import calibration_data, cost_table, effective_cores
 
     assert scenario.calibration is not None
     if ran.error is not None:
@@ -164,8 +166,11 @@ def _calibrate(scenario: Scenario, ran: RunResult, cores: int) -> Calibration:
     laws = {step: law.model_dump(mode="json") for step, law in scenario.calibration.costs.items()}
     demand = {step: float(not law.gpu and not law.link) for step, law in scenario.calibration.costs.items()}
     table = cost_table([ran.events], cores=cores, demand=demand)
+    got = effective_cores(ran.events, cores=cores, demand=demand)
+    if got < BUSY * cores:
+        _say(f"   other work on this machine leaves {got:.1f} of {cores} cores: predicted with those")
     data = calibration_data(table, laws, name="demo-measured", machine=scenario.machine.name, software="null device",
-                            note="the calibration run of this demo")  # fmt: skip
+                            note="the calibration run of this demo", core_share=got / cores if got < BUSY * cores else 1.0)  # fmt: skip
     return Calibration.model_validate(data)
 
 

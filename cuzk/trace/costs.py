@@ -75,6 +75,31 @@ def cost_table(traces: Iterable[Sequence[Event]], *, cores: float, demand: Mappi
     return [_row(step, circuit, rows) for (step, circuit), rows in sorted(work.items())]
 
 
+def effective_cores(events: Sequence[Event], *, cores: float, demand: Mapping[str, float] | None = None) -> float:
+    """Cores that the run really got, `cores` at most: those at which the host steps' times on the clock, with the contention
+    taken out, come to the processor time that their threads used. Less than there are where other work took its share.
+
+    A trace without processor times, or too short to say, gives `cores`.
+    """
+    asked = demand or {}
+    found = [s for s in spans(events) if s.stream is None and s.cpu_s is not None and asked.get(s.law, 1.0) == 1.0]
+    used = sum(s.cpu_s or 0.0 for s in found)
+    if used < 0.5:
+        return cores
+
+    def work(count: float) -> float:
+        load = _Load([(s, 1.0) for s in found], count, 1.0)
+        return sum(load.work(s) for s in found)
+
+    low, high = 0.0, cores
+    if work(high) <= used:
+        return cores
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (middle, high) if work(middle) < used else (low, middle)
+    return high
+
+
 @dataclass(frozen=True, slots=True)
 class _Sample:
     proof: int
@@ -196,11 +221,12 @@ def _spread(values: list[float]) -> float:
 
 
 def calibration_data(table: Sequence[StepCost], base: Mapping[str, Any], *, name: str, machine: str, software: str,
-                     note: str) -> dict[str, Any]:  # fmt: skip
+                     note: str, core_share: float = 1.0) -> dict[str, Any]:  # fmt: skip
     """A calibration as plain data (the layout of its file): the measured times of one circuit, and from `base` (laws by
     step, as data) what a trace does not tell: which resource a step uses, and how much of it.
 
-    A step of `base` that the traces do not have keeps its law. The gap before a step counts as part of it.
+    A step of `base` that the traces do not have keeps its law. The gap before a step counts as part of it. `core_share`:
+    effective over existing cores; a measured step that keeps one busy asks for 1 / core_share of them.
     """
     measured = {row.step: row for row in table}
     costs: dict[str, Any] = {}
@@ -215,6 +241,8 @@ def calibration_data(table: Sequence[StepCost], base: Mapping[str, Any], *, name
             new |= {"rate": f"{row.rate_bytes_s:.0f}B/s", "seconds": f"{row.gap_s:.6f}s"}
         else:
             new["seconds"] = f"{row.seconds + row.gap_s:.6f}s"
+        if core_share < 1 and str(kept.get("cores")) in ("1", "1.0"):
+            new["cores"] = round(1 / core_share, 4)
         origin = f"measured: {note}, median of {row.n}"
         costs[step] = kept | new | {"provenance": dict.fromkeys(new, origin) | {"*": "assumed: as in the base calibration"}}
     return {"name": name, "software": software, "machine": machine, "costs": costs}

@@ -121,6 +121,17 @@ def test_the_null_device_takes_real_memory_and_a_cap_ends_it_cleanly(tmp_path: P
     assert [e.live for e in events if e.pool == "ram" and e.live is not None][-1] == 0
 
 
+def test_memory_is_flat_over_many_proofs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["run", str(PROOFS), *files("chain1k"), "--set", "workload.proofs=40", "--set", "circuit.partitions=2",
+                 "--set", "policy.j=3", "-o", str(tmp_path), "--json"])  # fmt: skip
+    assert code == 0
+    assert json.loads(capsys.readouterr().out)["measured"]["verified_partitions"] == 80
+    samples = [e.resident for e in read_trace(tmp_path / "trace.jsonl").events if e.kind == "sample" and e.pool == "ram"]
+    levels = [level for level in samples if level is not None]
+    early, late = (max(levels[len(levels) * a // 8 : len(levels) * b // 8]) for a, b in ((2, 4), (6, 8)))
+    assert late - early < 8 << 20  # the events themselves are kept in memory too
+
+
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_unwinds_and_exits_130(signal_number: int, tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from cuzk.cli.main import entry; entry()", "run", str(ROOT / "scenarios/pw12.yaml"),

@@ -15,7 +15,7 @@ from cuzk.model.calibration import Calibration
 from cuzk.model.scenario import Scenario, load_scenario
 from cuzk.sim import simulate
 from cuzk.trace.compare import compare, side_of_document, side_of_trace
-from cuzk.trace.costs import calibration_data, cost_table
+from cuzk.trace.costs import calibration_data, cost_table, effective_cores
 from cuzk.trace.curves import Curve, distance, pool_curves
 from cuzk.trace.event import Event
 from cuzk.trace.perfetto import perfetto
@@ -134,6 +134,18 @@ def test_processor_time_is_the_work_where_it_is_known() -> None:
     rows = {row.step: row for row in cost_table([events], cores=1)}
     assert (rows["prep"].seconds, rows["prep"].wall_s, rows["prep"].gap_s) == (1.0, 10.0, 0.5)
     assert rows["pin_pages"].seconds == 0.25
+
+
+@pytest.mark.parametrize(("got", "cores"), [(0.8, 2), (1.5, 2), (2.0, 2), (3.0, 4)])
+def test_the_cores_that_a_run_got_come_back(got: float, cores: int) -> None:
+    """Five threads that start together and share `got` cores evenly, each with a second of work."""
+    events = []
+    for lane in range(5):
+        events.append(step(0, "begin", "witness", f"w:{lane}", 0, lane, cpu_s=0.0))
+        events.append(step(5 / got, "end", "witness", f"w:{lane}", 0, lane, cpu_s=1.0))
+    assert effective_cores(events, cores=cores) == pytest.approx(got, rel=1e-3)
+    (row,) = cost_table([events], cores=cores)
+    assert row.seconds == 1.0
 
 
 def test_a_lane_that_was_idle_between_two_sets_is_no_gap() -> None:
