@@ -170,7 +170,8 @@ def _calibrate(scenario: Scenario, ran: RunResult, cores: int) -> Calibration:
     if got < BUSY * cores:
         _say(f"   other work on this machine leaves {got:.1f} of {cores} cores: predicted with those")
     data = calibration_data(table, laws, name="demo-measured", machine=scenario.machine.name, software="null device",
-                            note="the calibration run of this demo", core_share=got / cores if got < BUSY * cores else 1.0)  # fmt: skip
+                            note="the calibration run of this demo",
+                            core_share=got / cores if got < BUSY * cores else 1.0)  # fmt: skip
     return Calibration.model_validate(data)
 
 
