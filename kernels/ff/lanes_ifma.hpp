@@ -1,13 +1,16 @@
 // Eight field elements in 512-bit registers, 52-bit limbs, AVX-512 IFMA: one product of eight takes about 300 instructions for
 // Fq, a quarter of the time of eight mulx/adx products. The bulk loops' back end where the CPU has it.
 //
-// Limb k of lane i is v[k][i]. Fr has 5 limbs, R' = 2^260; Fq has 8, R' = 2^416. Between operations every value is below
-// p + e with e = p / 2^10, non-negative, its limbs below 2^52:
+// Limb k of lane i is v[k][i]. Fr has 5 limbs, R' = 2^260; Fq has 8, R' = 2^416. Between operations every value is non-negative,
+// its limbs are below 2^52, and it is below 1.05 p (Fr) or p + p / 2^10 (Fq):
 //
-//   mul    (a b + m p) / R' < p + a b / R' : the spare bits of R' (5 and 35) make the excess tiny even for a = 4p
-//   add    a + b, minus p where the top limb says so for certain; sub: a - b + 2p, minus 2p and p likewise. "For certain"
-//          never subtracts too much; what it misses is a few units of the top limb, which is e
-//   store  makes canonical; only where the top limb reaches p's can anything be left to subtract
+//   mul    (a b + m p) / R' < p + a b / R', and p^2 / R' is 0.0142 p (Fr), p / 2^35 (Fq): factors may be a few p
+//   add    a + b, sub a - b + 2p, sub_two a - b - c + 4p: then 4p, 2p, p are subtracted where the top limb says for certain
+//          that the value is not below them. That never subtracts too much, and misses 16 units of the top limb at most
+//   store  makes canonical: subtracts p once more where something is left
+//
+// Every sum must be brought below p + 16 units at once: excesses that were merely kept would double with each level of a
+// transform, and inputs can be found that make them meet.
 #pragma once
 
 #include <immintrin.h>
@@ -192,6 +195,7 @@ struct alignas(64) LanesIfma {
 
     static void add(LanesIfma& r, const LanesIfma& a, const LanesIfma& b) {
         CUZK_UNROLL for (int k = 0; k < L; k++) r.v[k] = _mm512_add_epi64(a.v[k], b.v[k]);
+        r.drop_if_above(Ifma<P>::table.p2);
         r.drop_if_above(Ifma<P>::table.p);
         r.carry();
     }
@@ -201,8 +205,9 @@ struct alignas(64) LanesIfma {
         r.drop_if_above(Ifma<P>::table.p);
         r.carry();
     }
-    // a - b + 8p, below 16p if a and b are below 8p: for use as a factor of mul only, not of sqr over Fq2.
+    // a - b + 8p for b below 8p: for use as a factor of mul only, not of sqr over Fq2.
     static void sub_loose(LanesIfma& r, const LanesIfma& a, const LanesIfma& b) {
+        static_assert(52 * L - P::BITS > 30, "the product of loose factors must stay next to p");
         CUZK_UNROLL for (int k = 0; k < L; k++) r.v[k] = _mm512_add_epi64(_mm512_sub_epi64(a.v[k], b.v[k]), set(Ifma<P>::table.p8[k]));
         r.carry();
     }
@@ -219,9 +224,10 @@ struct alignas(64) LanesIfma {
     static void butterfly(LanesIfma& a, LanesIfma& c, const Elem& w) {
         LanesIfma d;
         CUZK_UNROLL for (int k = 0; k < L; k++) {
-            d.v[k] = _mm512_add_epi64(_mm512_sub_epi64(a.v[k], c.v[k]), set(Ifma<P>::table.p2[k]));  // below 3p: a factor
+            d.v[k] = _mm512_add_epi64(_mm512_sub_epi64(a.v[k], c.v[k]), set(Ifma<P>::table.p2[k]));  // below 3.1 p: a factor
             a.v[k] = _mm512_add_epi64(a.v[k], c.v[k]);
         }
+        a.drop_if_above(Ifma<P>::table.p2);
         a.drop_if_above(Ifma<P>::table.p);
         a.carry();
         d.carry();
@@ -278,10 +284,10 @@ struct alignas(64) LanesIfma {
             v[k] = _mm512_and_si512(v[k], mask);
         }
     }
-    // Subtracts q (p or 2p) in the lanes that are certainly not below it: lower limbs without their carries can move the
-    // top limb by two at most.
+    // Subtracts q (p, 2p or 4p) in the lanes that are certainly not below it. Limbs without their carries lie between -2^54 and
+    // 2^54 here, so the carries can move the top limb by five at most.
     void drop_if_above(const u64* q) {
-        __mmask8 m = _mm512_cmpgt_epi64_mask(v[L - 1], set(q[L - 1] + 3));
+        __mmask8 m = _mm512_cmpgt_epi64_mask(v[L - 1], set(q[L - 1] + 8));
         CUZK_UNROLL for (int k = 0; k < L; k++) v[k] = _mm512_mask_sub_epi64(v[k], m, v[k], set(q[k]));
     }
     void make_canonical() {

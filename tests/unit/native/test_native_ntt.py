@@ -94,3 +94,25 @@ def test_std_values_transform_too():
     array = ref.ints_to_array(values)
     native.ntt(array)
     assert ref.array_to_ints(array) == fast(values, ref.root_of_unity(6, 7))
+
+
+def test_products_at_the_top_of_their_range():
+    """Values that the vector form keeps above r (it reduces lazily) meet in one sum over seven stages, against a zero partner.
+
+    At 2^16 points the first pass has 256 rows. Row j below 128 holds x w^-j and its partner 0, so the first step gives x by a
+    product of factors d = x w^-j + 2r and b = w^j 2^260 mod r. With x below d b / 2^260 that lazy product is x + r. All of
+    them at odd j add up; those at even j are zero.
+    """
+    w = ref.root_of_unity(8, 7)
+    column = [0] * 256
+    for j in range(1, 128, 2):
+        inverse, b = pow(w, -j, R), pow(w, j, R) * 2**260 % R
+        x = 295 * R // 100 * b >> 260
+        while x * inverse % R < R - R // 20:
+            x -= 1
+        column[j] = x * inverse % R
+    values = [v for v in column for _ in range(256)]
+    array = ref.fr_mont([v * ref.R_MONT_INV % R for v in values])  # the raw words are what reaches the lanes
+    assert ref.array_to_ints(array) == values
+    native.ntt(array)
+    assert ref.array_to_ints(array) == fast(values, ref.root_of_unity(16, 7))
