@@ -23,7 +23,7 @@ from cuzk.sim.admission import Admission
 from cuzk.sim.devices import Devices
 from cuzk.sim.ledger import Ledger
 from cuzk.sim.programs import Programs
-from cuzk.sim.rates import Group, SharedRates, Work
+from cuzk.sim.rates import Group, SharedRates
 from cuzk.trace.event import Event
 
 Durations = dict[tuple[int, int, str], list[float]]
@@ -231,21 +231,24 @@ class Engine:
         self.runnable.append(timer.value)
         self.settled()
 
-    def _ended(self, done: list[Work]) -> None:
+    def _ended(self, owner: Any, others: list[Any]) -> None:
         """Some work is done: its owners go on."""
         self.now = self.arbiter.now = self.rates.now
-        if len(done) == 1 and self.shuffle is None and type(done[0][3]) is Actor:  # nearly always
-            self._resume(done[0][3], True)
-            self.settled()
-            return
-        for _, _, _, owner in done:
-            if type(owner) is not Actor:
-                self.devices.done(owner)
-            elif self.shuffle is not None and self.shuffle.random() < 0.25:
-                self._delay(2.0 * self._wake_s * self.shuffle.random(), owner, True)
-            else:
-                self.runnable.append((owner, True))
+        if type(owner) is Actor and self.shuffle is None:
+            self._resume(owner, True)
+        else:
+            self._end_of_work(owner)
+        for other in others:
+            self._end_of_work(other)
         self.settled()
+
+    def _end_of_work(self, owner: Any) -> None:
+        if type(owner) is not Actor:
+            self.devices.done(owner)
+        elif self.shuffle is not None and self.shuffle.random() < 0.25:
+            self._delay(2.0 * self._wake_s * self.shuffle.random(), owner, True)
+        else:
+            self.runnable.append((owner, True))
 
     def tick(self) -> None:
         """SimPy's clock has moved: so do all others."""

@@ -115,9 +115,9 @@ class Ramp:
 
 
 class SharedRates:
-    """All work in progress. At each end of some, `ended(done)` gets the (end, number, cost, owner) of what is done."""
+    """All work in progress. `ended(owner, others)` is told whose work is done; `others` ended with it to the bit."""
 
-    def __init__(self, env: Environment, exponent: float, cores: Group, ended: Callable[[list[Work]], None]) -> None:
+    def __init__(self, env: Environment, exponent: float, cores: Group, ended: Callable[[Any, list[Any]], None]) -> None:
         self.env, self.q, self.cores = env, exponent, cores
         self._ended = ended
         self._active: list[SlowdownClass] = []
@@ -223,27 +223,32 @@ class SharedRates:
         now = self.now = self.env.now
         cls = self._next
         ends = cls.ends  # type: ignore[union-attr]
-        first = heappop(ends)
-        v = cls.v = first[0]  # exactly its end, whatever rounding the clock has
+        work = heappop(ends)
+        v = cls.v = work[0]  # exactly its end, whatever rounding the clock has
         cls.since = now
-        done = [first]
+        group = cls.group
+        if self.cores.load > self.cores.capacity or group.load > group.capacity:
+            self._speeds_changed = True
+        self._changed = True
+        self._take_off(work[2], now)
+        others: list[Any] = []
         while ends and ends[0][0] <= v:
-            done.append(heappop(ends))
+            work_too = heappop(ends)
+            self._take_off(work_too[2], now)
+            others.append(work_too[3])
         if ends:
             cls.due = now + (ends[0][0] - v) * cls.slowdown
         else:
             self._active.remove(cls)
-        cores, group = self.cores, cls.group
-        if cores.load > cores.capacity or group.load > group.capacity:
+        self._ended(work[3], others)
+
+    def _take_off(self, cost: Cost, now: float) -> None:
+        if cost.demand:
+            self.demand -= cost.demand
             self._speeds_changed = True
-        for _, _, cost, _ in done:
-            if cost.demand:
-                self.demand -= cost.demand
-                self._speeds_changed = True
-            cores.load -= cost.cores
-            load = cost.load
-            if load:
-                group.load -= load
-                group.area += load * now
-        self._changed = True
-        self._ended(done)
+        self.cores.load -= cost.cores
+        load = cost.load
+        if load:
+            group = cost.cls.group
+            group.load -= load
+            group.area += load * now
