@@ -96,6 +96,8 @@ class BatchAdder {
     // the two scratch arrays to stay in the second-level cache.
     static constexpr std::size_t BATCH = sizeof(F) == sizeof(Fq) ? 2048 : 1024;
 
+    static constexpr std::size_t BYTES = BATCH * (sizeof(void*) * 3 + 2 * sizeof(L) / LANES);  // without double_all
+
     BatchAdder() : ops_(new Op[BATCH]), before_(new L[BATCH / LANES]), denominator_(new L[BATCH / LANES]) {}
 
     // Queues *out = a + b. Inputs must not be outputs of additions still queued, except that out may be a or b itself.

@@ -45,6 +45,9 @@ inline void store_at(void* base, std::size_t i, const T& x) {
             return DONE;                                                                                                     \
         });                                                                                                                  \
     }                                                                                                                        \
+    CUZK_API std::int64_t cuzk_##g##_msm_bytes(count_t n, count_t threads) {                                                 \
+        return static_cast<std::int64_t>(MsmPlan::make(n, FrParams::BITS, threads).template bytes<F>(n));                    \
+    }                                                                                                                        \
     CUZK_API std::int64_t cuzk_##g##_sum(char* out, const char* points, const bytes* bitmap, count_t n, count_t threads) {   \
         return guarded([&]() -> std::int64_t {                                                                               \
             store_at(out, 0, sum_points<F>(points, n, bitmap, threads));                                                     \

@@ -11,8 +11,8 @@
 // * sum_d d B[d] = 2 sum_i i (B[2i] + B[2i+1]) + sum_i B[2i+1], again pairwise additions, in as many segments of a window as
 //   keep the threads busy; what they leave is folded by one Horner loop over single bits.
 //
-// Memory of a call: streams x 2^(c-1) points of buckets, parts x 2^17 points in work, and a thread's BLOCK / 2 points,
-// 12 BLOCK bytes and scratch of BatchAdder. A point is 128 bytes with IFMA and 96 without (G2: 256, 192).
+// Memory of a call: streams x 2^(c-1) points of buckets, parts x 2^17 points in work, and a thread's BLOCK / 2 points, sorting
+// arrays and scratch of BatchAdder (MsmPlan::bytes). A point is 128 bytes with IFMA and 96 without (G2: 256, 192).
 #pragma once
 
 #include <memory>
@@ -33,6 +33,17 @@ struct MsmPlan {
     std::size_t windows() const { return static_cast<std::size_t>(digits.windows); }
     std::size_t streams() const { return windows() * parts; }
     std::size_t workers() const { return std::min(threads, streams()); }
+
+    // Points converted and worked on at a time, of `terms` in all.
+    std::size_t chunk(std::size_t terms) const { return std::max<std::size_t>(1024, std::min(parts * BLOCKS_PER_PART * block, terms)); }
+    // Memory of a call beside its arguments and the threads' stacks.
+    template <class F>
+    std::size_t bytes(std::size_t terms) const {
+        constexpr std::size_t POINT = sizeof(Point<F>);
+        const std::size_t half = digits.half();
+        const std::size_t thread = half * 12 + block * (POINT / 2 + 12) + BatchAdder<F>::BYTES;
+        return streams() * half * (POINT + 1) + chunk(terms) * (POINT + sizeof(ShiftedScalar)) + workers() * thread;
+    }
 
     // n: finite points with a non-zero scalar; bits: length of the longest scalar.
     static MsmPlan make(std::size_t n, int bits, std::size_t threads) {
@@ -171,7 +182,7 @@ inline void fold_buckets(BatchAdder<F>& adder, const std::vector<Point<F>*>& buc
 // One multi-scalar multiplication; its steps in the order of `run`.
 template <class F>
 class Msm {
-    static constexpr std::size_t SIZE = sizeof(Affine<F>), RANGE = 1024;
+    static constexpr std::size_t SIZE = sizeof(Affine<F>), RANGE = 1024;  // chunk() is at least a range
 
   public:
     Msm(const char* points, const char* scalars, std::size_t n, std::size_t threads)
@@ -186,7 +197,7 @@ class Msm {
         for (auto& b : bucket_) b.reset(new Point<F>[buckets_]);
         touched_.assign(plan_.streams() * buckets_, 0);
         filler_.resize(plan_.workers());
-        const std::size_t capacity = std::max(RANGE, std::min(plan_.parts * plan_.BLOCKS_PER_PART * plan_.block, terms_));
+        const std::size_t capacity = plan_.chunk(terms_);
         chunk_.reset(new Point<F>[capacity]);
         shifted_.reset(new ShiftedScalar[capacity]);
         for (std::size_t range = 0; range < range_terms_.size();) {

@@ -1,5 +1,8 @@
 """MSM: any scalars, any points of the curve, any meeting of points in a bucket."""
 
+import subprocess
+import sys
+
 import native_reference as ref
 import numpy as np
 import py_arkworks_bls12381 as ark
@@ -106,3 +109,39 @@ def test_everything_in_one_bucket(group):
     point = known(group, [3])
     got = group.msm(np.repeat(point, n, axis=0), ref.ints_to_array([1]).repeat(n, axis=0), threads=2)
     assert np.array_equal(got, known(group, [3 * n]))
+
+
+PEAK = """
+import re, sys
+import numpy as np
+from cuzk import native
+
+def resident(what):
+    return int(re.search(rf"{what}:\\s+(\\d+) kB", open("/proc/self/status").read()).group(1)) * 1024
+
+name, n, threads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+msm, bytes_of = getattr(native, f"msm_{name}"), getattr(native, f"msm_bytes_{name}")
+scalars = np.random.default_rng(1).integers(0, 2**62, (n, 4), dtype=np.uint64)
+points = np.repeat(getattr(native, f"{name}_generator")(), n, axis=0)
+msm(points[:64], scalars[:64], threads=threads)
+open("/proc/self/clear_refs", "w").write("5")  # the peak counts from here
+before = resident("VmRSS")
+msm(points, scalars, threads=threads)
+print(resident("VmHWM") - before, bytes_of(n, threads))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("threads", [1, 24])
+def test_memory_is_as_announced(threads, group):
+    """Peak of resident memory in a process of its own, against msm_bytes."""
+    n = 1 << 15 if group.name == "g1" else 1 << 13
+    command = [sys.executable, "-c", PEAK, group.name, str(n), str(threads)]
+    try:
+        grown, announced = map(int, subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
+    except subprocess.CalledProcessError as e:
+        if "clear_refs" in e.stderr:
+            pytest.skip("the peak of resident memory cannot be reset here")
+        raise
+    assert grown < announced + (4 << 20) + threads * (256 << 10), (grown, announced)  # heaps and stacks of the threads
+    assert grown > announced / 2
