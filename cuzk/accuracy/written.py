@@ -22,7 +22,8 @@ def fitted(recipe: Recipe, found: Fit, points: list[str], residual: dict[str, fl
     calibration: dict[str, Any] = {"name": recipe.name, "points": points}
     for free in recipe.free:
         value = float(f"{found.values[free.name]:.5g}")
-        error = round(min(1.0, found.errors[free.name]), 4)
+        # of a parameter alone; together they are known better, so bands draw from what the whole has been wrong by instead
+        note = f"{free.name}: {free.note}; ± {found.errors[free.name]:.0%} by itself"
         for at in free.at:
             *path, last = at.split(".")
             node = calibration
@@ -30,7 +31,7 @@ def fitted(recipe: Recipe, found: Fit, points: list[str], residual: dict[str, fl
                 node = node.setdefault(key, {})
             node[last] = f"{value}s" if path == ["latency"] else value
             if path and path[0] in ("costs", "contention", "latency"):
-                node.setdefault("provenance", {})[last] = {"source": "fit", "note": f"{free.name}: {free.note}", "error": error}
+                node.setdefault("provenance", {})[last] = {"source": "fit", "note": note}
     calibration.setdefault("parameters", {}).update({f"residual_{metric}": round(v, 5) for metric, v in residual.items()})
     base = os.path.relpath(recipe.base_path, os.path.dirname(os.path.abspath(place)))
     return _comment(head) + _yaml({"extends": base, "calibration": calibration})
