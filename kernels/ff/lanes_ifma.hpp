@@ -52,7 +52,7 @@ struct Ifma {
 };
 
 // Loops over limbs and lanes must become straight code, or the registers spill.
-#define CUZK_UNROLL _Pragma("GCC unroll 8")
+#define CUZK_UNROLL _Pragma("GCC unroll 16")
 
 namespace detail {
 
@@ -191,7 +191,30 @@ struct alignas(64) LanesIfma {
         CUZK_UNROLL for (int k = 0; k < L; k++) r.v[k] = t[k];
         r.carry();
     }
-    static void sqr(LanesIfma& r, const LanesIfma& a) { mul(r, a, a); }
+    // Cross products once, doubled; then the same reduction row by row.
+    static __attribute__((noinline)) void sqr(LanesIfma& r, const LanesIfma& a) {
+        Vec t[2 * L];
+        CUZK_UNROLL for (int k = 0; k < 2 * L; k++) t[k] = _mm512_setzero_si512();
+        CUZK_UNROLL for (int i = 0; i < L; i++) {
+            CUZK_UNROLL for (int j = i + 1; j < L; j++) {
+                t[i + j] = _mm512_madd52lo_epu64(t[i + j], a.v[i], a.v[j]);
+                t[i + j + 1] = _mm512_madd52hi_epu64(t[i + j + 1], a.v[i], a.v[j]);
+            }
+        }
+        CUZK_UNROLL for (int i = 0; i < L; i++) {
+            t[2 * i] = _mm512_madd52lo_epu64(_mm512_add_epi64(t[2 * i], t[2 * i]), a.v[i], a.v[i]);
+            t[2 * i + 1] = _mm512_madd52hi_epu64(_mm512_add_epi64(t[2 * i + 1], t[2 * i + 1]), a.v[i], a.v[i]);
+        }
+        const Vec n0 = set(Ifma<P>::table.n0);
+        CUZK_UNROLL for (int i = 0; i < L; i++) {
+            const Vec m = _mm512_madd52lo_epu64(_mm512_setzero_si512(), t[i], n0);
+            CUZK_UNROLL for (int j = 0; j < L; j++) t[i + j] = _mm512_madd52lo_epu64(t[i + j], m, set(Ifma<P>::table.p[j]));
+            CUZK_UNROLL for (int j = 0; j < L; j++) t[i + j + 1] = _mm512_madd52hi_epu64(t[i + j + 1], m, set(Ifma<P>::table.p[j]));
+            t[i + 1] = _mm512_add_epi64(t[i + 1], _mm512_srli_epi64(t[i], 52));
+        }
+        CUZK_UNROLL for (int k = 0; k < L; k++) r.v[k] = t[L + k];
+        r.carry();
+    }
 
     static void add(LanesIfma& r, const LanesIfma& a, const LanesIfma& b) {
         CUZK_UNROLL for (int k = 0; k < L; k++) r.v[k] = _mm512_add_epi64(a.v[k], b.v[k]);
