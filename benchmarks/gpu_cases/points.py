@@ -5,6 +5,8 @@ So sum k_i P_i = (a sum k_i + d sum i k_i) G, which exact integer sums and one m
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -68,6 +70,21 @@ class Progression:
         return multiple(group, self.a * sum_k + self.d * sum_ik)
 
 
+def random_scalars(n: int, rng: np.random.Generator) -> np.ndarray:
+    """(n, 4) uint64 below r, made by all cores."""
+    out = np.empty((n, 4), dtype=np.uint64)
+    parts = os.cpu_count() or 1
+
+    def fill(part: int, source: np.random.Generator) -> None:
+        rows = slice(n * part // parts, n * (part + 1) // parts)
+        out[rows] = source.integers(0, 1 << 64, out[rows].shape, dtype=np.uint64)
+        out[rows, 3] %= np.uint64(R >> 192)
+
+    with ThreadPoolExecutor(parts) as pool:
+        list(pool.map(fill, range(parts), rng.spawn(parts)))
+    return out
+
+
 def sums(scalars: np.ndarray) -> tuple[int, int]:
     """Exact sum k_i and sum i k_i. i = row * width + column, so row and column sums of 32-bit words suffice."""
     n = len(scalars)
@@ -92,8 +109,7 @@ class PreparedMsm:
         self, device: Any, group: str, n: int, rng: np.random.Generator, tables: int = 1, digit_bits: int | None = None
     ) -> None:
         self.points = Progression(device, group, n, rng, tables)
-        scalars = np.frombuffer(rng.bytes(32 * n), dtype=np.uint64).reshape(n, 4).copy()
-        scalars[:, 3] %= np.uint64(R >> 192)
+        scalars = random_scalars(n, rng)
         self.expected = self.points.weighted(group, *sums(scalars))
         self.scalars = device.upload(scalars, "scalars")
         budget = device.memory_info()[0] - (2 << 30)

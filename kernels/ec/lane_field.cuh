@@ -70,6 +70,15 @@ struct LaneFq {
     CUZK_DEVICE friend LaneFq operator*(const LaneFq& a, const LaneFq& b) { return {lane_mul(a.v, b.v)}; }
     CUZK_DEVICE LaneFq sqr() const { return {lane_sqr(v)}; }
     CUZK_DEVICE LaneFq inverse() const { return {inverse_euclid(v)}; }
+    // Both a * *this and b * *this, not reduced: operands of further multiplications only, and so may *this be.
+    CUZK_DEVICE void times_both(LaneFq& a, LaneFq& b) const {
+        MontFactor<FqParams> factor(v.v);
+        LaneFq ra, rb;
+        factor.times(ra.v.v, v.v, a.v.v);
+        factor.times(rb.v.v, v.v, b.v.v);
+        a = ra;
+        b = rb;
+    }
     // `flags` bit by bit true in every lane of the element
     CUZK_DEVICE static u32 all_lanes(u32 flags) { return flags; }
 };
@@ -113,6 +122,10 @@ struct LaneFq2 {
             t.v[i] = is_c1() ? a.v.v[i] : minus.v[i];
         }
         return {lane_mul_add_mul(s, b.v, t, bo)};
+    }
+    CUZK_DEVICE void times_both(LaneFq2& a, LaneFq2& b) const {
+        a = *this * a;
+        b = *this * b;
     }
     // c0 = (a0 + a1)(a0 - a1), c1 = (2 a0) a1: one product each.
     CUZK_DEVICE LaneFq2 sqr() const {

@@ -172,11 +172,11 @@ CUZK_DEVICE void pair_add(const uint2* __restrict__ pairs, u32 pair_count, const
             const unsigned char *a = source.at(pair.x), *b = source.at(pair.y);
             F x1 = load_coordinate<F>(a, 0, 0), x2 = load_coordinate<F>(b, 0, 0);
             F y1 = load_coordinate<F>(a, 0, 1), y2 = load_coordinate<F>(b, 0, 1);
-            before = inverse * before;
             F d = x2 - x1;
             const bool plain = p <= last && !left_out.get(k);
             if (!plain) d = F::one();
-            inverse = inverse * d;
+            inverse.times_both(before, d);  // the inverse of this denominator, and of the product before it
+            inverse = d;
             y1 = signed_y(y1, pair.x);
             F lambda = (signed_y(y2, pair.y) - y1) * before;
             F x3 = lambda.sqr() - x1 - x2;
