@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from cuzk.errors import InputError
 from cuzk.model.calibration import Calibration
@@ -28,3 +30,18 @@ def load_calibration(name: str) -> Calibration:
     """A calibration file, or one of the library by its short name ('reference')."""
     short = place("calibrations", f"{name}.yaml")
     return load_part(str(short) if "/" not in name and short.is_file() else name, "calibration", Calibration)
+
+
+def cross_validation_of(name: str) -> dict[str, Any] | None:
+    """What `cuzk calibrate --points` wrote beside the calibration: each point predicted by a fit without it."""
+    short = place("calibrations", f"{name}.yaml")
+    file = Path(str(short if "/" not in name and short.is_file() else name).removesuffix(".yaml") + ".cv.json")
+    if not file.is_file():
+        return None
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{file}: not JSON: {error}") from None
+    if not isinstance(found, dict) or not {"how", "summary"} <= found.keys():
+        raise InputError(f"{file}: not a cross-validation: 'how' and 'summary' are needed")
+    return found

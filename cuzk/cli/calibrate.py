@@ -35,7 +35,8 @@ def add_parser(subparsers: Any) -> None:
                         help="with a log: the policy that the daemon ran with, e.g. --set gt=32 (repeatable)")  # fmt: skip
     parser.add_argument("--cores", type=int, metavar="N", help="with traces: cores that the run had (default: this machine's)")
     parser.add_argument("--name", help="name of the calibration")
-    parser.add_argument("--rounds", type=int, default=6, metavar="N", help="with --points: most rounds of the fit (default 6)")
+    parser.add_argument("--rounds", type=int, default=4, metavar="N", help="with --points: rounds of the fit (default 4)")
+    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="with --points: runs a point in the fit (default 3)")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the calibration (YAML)")
 
@@ -78,7 +79,7 @@ def _points(args: argparse.Namespace) -> int:
     for line in [*points.warnings, *points.faults]:
         print(line, file=sys.stderr)
     recipe = read_recipe(args.recipe or place("data", "reference", "fit.yaml"))
-    task = problem(points, recipe)
+    task = problem(points, recipe, seeds=max(1, args.seeds))
     print(f"fit: {cost_ahead(task, args.rounds)}", file=sys.stderr, flush=True)
     found = fit(task, rounds=args.rounds, say=say)
     rows = cross_validate(task, found, say)

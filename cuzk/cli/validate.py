@@ -36,7 +36,7 @@ def _count(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    from cuzk.accuracy.library import load_calibration, reference_points
+    from cuzk.accuracy.library import cross_validation_of, load_calibration, reference_points
     from cuzk.accuracy.points import read_points
     from cuzk.report.accuracy import text
     from cuzk.report.progress import say
@@ -51,6 +51,9 @@ def run(args: argparse.Namespace) -> int:
         points = read_points(args.points or reference_points())
         found = backtest(points, load_calibration(args.calibration or REFERENCE), args.seeds, progress=say)
     document = found.to_json()
+    left_out = None if args.runs else cross_validation_of(args.calibration or REFERENCE)
+    if left_out:
+        document["cross_validation"] = left_out
     for line in [*found.warnings, *found.faults]:
         print(line, file=sys.stderr)
     if args.output and not found.faults:
