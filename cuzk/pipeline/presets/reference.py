@@ -71,7 +71,7 @@ def _synthesis(policy: Policy, vectors: list[str], whole: bool) -> Steps:
     steps: Steps = [{"alloc": ["request"]}, *budget, {"acquire": "synthesis"}, {"alloc": ["aux", "densities"]}]
     on_cpu = policy.matvec == "cpu"
     if whole:
-        steps += [{"alloc": vectors}, {"run": "synthesis"}]
+        steps += [*([{"alloc": vectors}] if on_cpu else []), {"run": "synthesis"}]
     else:
         steps += [{"run": "witness"}]
         if on_cpu:
