@@ -81,7 +81,10 @@ def load(variant: str | None = None) -> ctypes.CDLL:
 
 def call(name: str, *args: Any) -> int:
     """Calls `cuzk_<name>`; integers and pointers (int or None) alike go as 64 bits. Raises for the library's failures."""
-    function = getattr(load(), f"cuzk_{name}")
+    try:
+        function = getattr(load(), f"cuzk_{name}")
+    except AttributeError:
+        raise NativeLibraryMissing(f"the host library lacks {name}; build it again with: python -m cuzk.native.build") from None
     function.restype = ctypes.c_int64
     result: int = function(*(ctypes.c_void_p(a) if a is None else ctypes.c_uint64(a) for a in args))
     if result == _OUT_OF_MEMORY:

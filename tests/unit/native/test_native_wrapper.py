@@ -134,6 +134,11 @@ def test_broken_library_names_the_command(monkeypatch, tmp_path):
         native.fr_mul(FR, FR)
 
 
+def test_a_library_without_the_function_names_the_command():
+    with pytest.raises(HardwareMissing, match=r"lacks fr_cube; .* python -m cuzk\.native\.build"):
+        _library.call("fr_cube")
+
+
 def test_import_does_not_load_the_library():
     code = "import cuzk.native, cuzk.native._library as l; raise SystemExit(l.load.cache_info().currsize)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
