@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +9,7 @@ from cuzk.accuracy.scenarios import Case
 from cuzk.model.calibration import Calibration
 from cuzk.model.scenario import Scenario
 from cuzk.pipeline.plan import compile
-from cuzk.sim.bands import OUTSIDE_ERROR, Band, band
+from cuzk.sim.bands import OUTSIDE_ERROR, Band, band, widened
 from cuzk.sim.engine import Options
 from cuzk.sim.run import run_plan
 from cuzk.sim.sweeps import in_parallel
@@ -109,15 +107,3 @@ def banded(values: Sequence[float | None], metric: str, calibration: Calibration
     """The median of the runs, between percentiles that know of the model's own error."""
     plain, wide = band(values), band(widened(values, metric, calibration))
     return Band(min(plain.p50, wide.p5), plain.p50, max(plain.p50, wide.p95)) if plain and wide else None
-
-
-def widened(values: Sequence[float | None], metric: str, calibration: Calibration | None) -> list[float | None]:
-    """The samples of one metric with what the model itself has been wrong by, where it was tested on points out of the fit.
-
-    The plain run, the first, stays as it is.
-    """
-    spread = calibration.parameters.get(f"residual_{metric}", 0.0) if calibration else 0.0
-    if not spread:
-        return list(values)
-    luck = random.Random(f"residual {metric}")
-    return [v if v is None or n == 0 else v * math.exp(spread * luck.gauss(0.0, 1.0)) for n, v in enumerate(values)]

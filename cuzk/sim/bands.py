@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
+from cuzk.model.calibration import Calibration
 from cuzk.model.scenario import Scenario
 from cuzk.pipeline.plan import compile
 from cuzk.sim.engine import Options
@@ -13,6 +17,7 @@ from cuzk.sim.result import SimResult, Verdict
 from cuzk.sim.run import run_plan
 from cuzk.sim.sweeps import bare, in_parallel
 
+PACES = ("s_per_proof", "steady_s_per_proof", "prove_s")
 OUTSIDE_ERROR = 0.05
 """Further relative error of every cost law outside the calibrated range."""
 
@@ -44,6 +49,20 @@ def band(values: Sequence[float | None]) -> Band | None:
     return Band(at(0.05), at(0.5), at(0.95))
 
 
+def widened(values: Sequence[float | None], metric: str, calibration: Calibration | None) -> list[float | None]:
+    """The values of one metric over seeds, with what the model itself has been wrong by where it was tested on points out of the
+    fit (`residual_METRIC` of the calibration's parameters, a standard deviation). The plain run, the first, stays as it is.
+    """
+    spread = calibration.parameters.get(f"residual_{metric}", 0.0) if calibration else 0.0
+    n = len(values) - 1
+    if not spread or n < 1:
+        return list(values)
+    # normal scores in a fixed order: as wide for few seeds as for many
+    scores = [NormalDist().inv_cdf((k + 0.5) / n) for k in range(n)]
+    random.Random(f"residual {metric}").shuffle(scores)
+    return [v if v is None or z is None else v * math.exp(spread * z) for v, z in zip(values, [None, *scores], strict=True)]
+
+
 @dataclass(frozen=True)
 class Uncertainty:
     """Bands over `n` runs. RAM peaks are those that would be reached if there were enough."""
@@ -59,7 +78,7 @@ class Uncertainty:
 
     def to_json(self) -> dict[str, Any]:
         out: dict[str, Any] = {"n": self.n, "p_oom": round(self.p_oom, 6), "verdict": self.verdict, "reason": self.reason}
-        for name in ("s_per_proof", "steady_s_per_proof", "prove_s"):
+        for name in PACES:
             value: Band | None = getattr(self, name)
             out[name] = value.to_json() if value else None
         out["peaks"] = {pool: value.to_json() for pool, value in self.peaks.items()}
@@ -87,13 +106,15 @@ def uncertainty(scenario: Scenario, seeds: int = 20, *, processes: int | None = 
         return bare(run_plan(plan, scenario.seed + number, options))
 
     runs = in_parallel([lambda n=n: job(n) for n in range(seeds)], processes)
-    limit = plan.pools["ram"]
-    peaks = {pool: found for pool in runs[0].peaks if (found := band([r.peaks[pool].resident_bytes for r in runs]))}
-    bad = [run for run in runs if run.verdict == "oom" or run.peak_ram_bytes > limit]
+    limit, calibration = plan.pools["ram"], scenario.calibration
+    values: dict[str, list[float | None]] = {pool: [run.peaks[pool].resident_bytes for run in runs] for pool in runs[0].peaks}
+    values["ram"] = widened(values["ram"], "peak_ram_gib", calibration)
+    bad = [run for run, peak in zip(runs, values["ram"], strict=True) if run.verdict == "oom" or (peak or 0) > limit]
     p_oom = len(bad) / len(runs)
     verdict, reason = _verdict(p_oom, len(runs), bad)
-    return Uncertainty(len(runs), band([r.s_per_proof for r in runs]), band([r.steady_s_per_proof for r in runs]),
-                       band([r.prove_s for r in runs]), peaks, p_oom, verdict, reason)  # fmt: skip
+    paces = (band(widened([getattr(run, name) for run in runs], name, calibration)) for name in PACES)
+    peaks = {pool: found for pool, levels in values.items() if (found := band(levels))}
+    return Uncertainty(len(runs), *paces, peaks, p_oom, verdict, reason)
 
 
 def _verdict(p_oom: float, n: int, bad: list[SimResult]) -> tuple[Verdict, str]:
