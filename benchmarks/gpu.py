@@ -5,7 +5,8 @@ Every case runs on fresh random data, is checked against an independent result b
 idle device to a complete result (wall clock, so the host's part counts). `sustained_ms` is the mean of back-to-back runs
 for about a second, with the SM clock read under that load: short runs look faster than a chip at its power limit is.
 
-Writes one JSON document (`-o`) and beside it the same as Markdown. Exit code 4 if a check fails.
+Writes one JSON document (`-o`) and beside it the same as Markdown; with `--only`, rows of an existing document that are not
+measured again are kept. Exit code 4 if a check fails.
 """
 
 from __future__ import annotations
@@ -137,6 +138,23 @@ def markdown(document: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _kept(path: Path | None, renewed: set[str]) -> list[dict[str, Any]]:
+    """Rows of an earlier run that this one does not measure again."""
+    if path is None or not path.exists():
+        return []
+    return [row for row in json.loads(path.read_text())["results"] if row["name"] not in renewed]
+
+
+def _write(path: Path, document: dict[str, Any]) -> None:
+    for target, text in (
+        (path, json.dumps(document, indent=1) + "\n"),
+        (path.with_suffix(".md"), markdown(document)),
+    ):
+        scratch = target.with_name(target.name + ".tmp")
+        scratch.write_text(text)
+        scratch.replace(target)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=Path, help="JSON file; the Markdown goes beside it")
@@ -156,7 +174,14 @@ def main() -> int:
     except CuzkError as fault:
         print(fault, file=sys.stderr)
         return fault.exit_code
-    clock, results = Clock(), []
+    clock, results = Clock(), _kept(options.output, {c.name for c in cases}) if options.only else []
+    document = {
+        "schema_version": 1,
+        "machine": machine(device),
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
+        "versions": versions(device),
+        "results": results,
+    }
     for case in cases:
         try:
             row = time_case(case, device, clock, options.runs, options.sustain)
@@ -165,21 +190,8 @@ def main() -> int:
         results.append(row)
         shown = f"{row['median_ms']:10.2f} ms" if "median_ms" in row else str(row.get("error", "WRONG RESULT"))
         print(f"{case.name:28s} {shown}", file=sys.stderr, flush=True)
-    document = {
-        "schema_version": 1,
-        "machine": machine(device),
-        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
-        "versions": versions(device),
-        "results": results,
-    }
-    if options.output:
-        for path, text in (
-            (options.output, json.dumps(document, indent=1) + "\n"),
-            (options.output.with_suffix(".md"), markdown(document)),
-        ):
-            scratch = path.with_name(path.name + ".tmp")
-            scratch.write_text(text)
-            scratch.replace(path)
+        if options.output:  # after every case: a run that is cut short keeps what it has
+            _write(options.output, document)
     print(markdown(document), end="")
     return 0 if all(r.get("checked") for r in results) else 4
 

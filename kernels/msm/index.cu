@@ -100,21 +100,27 @@ CUZK_KERNEL(256, 8) list_pairs(u32 n, u32 second, u32 step, uint2* pairs, u32* p
     }
 }
 
-// Batch addition: references to the points whose bit is set. One word of 32 bits a thread; the caller scans `count`.
-CUZK_KERNEL(256, 8) bitmap_counts(const u32* bitmap, u32 words, u32 n, u32* count) {
-    for (u32 i = global_thread(); i < words; i += global_threads()) {
-        u32 bits = bitmap[i];
-        if (i == n / 32) bits &= (1u << n % 32) - 1;  // bits past the last point do not count
-        count[i] = __popc(bits);
-    }
+// Batch addition: references to the points whose bit is set. Bits past the last point do not count.
+CUZK_DEVICE u32 bitmap_word(const u32* bitmap, u32 words, u32 n, u32 i) {
+    if (i >= words) return 0;
+    return i == n / 32 ? bitmap[i] & ((1u << n % 32) - 1) : bitmap[i];
 }
 
+CUZK_KERNEL(256, 8) bitmap_counts(const u32* bitmap, u32 words, u32 n, u32* count) {
+    for (u32 i = global_thread(); i < words; i += global_threads()) count[i] = __popc(bitmap_word(bitmap, words, n, i));
+}
+
+// A warp takes 32 words, one after another: a lane a bit, so that references leave side by side.
 CUZK_KERNEL(256, 8)
 bitmap_references(const u32* bitmap, u32 words, u32 n, const u32* word_start, u32* references, u32* start) {
-    for (u32 i = global_thread(); i < words; i += global_threads()) {
-        u32 bits = bitmap[i], at = word_start[i];
-        if (i == n / 32) bits &= (1u << n % 32) - 1;
-        for (; bits; bits &= bits - 1) references[at++] = REF_POINT | (32 * i + __ffs(bits) - 1);
+    const u32 lane = lane_id(), below = (1u << lane) - 1;
+    for (u32 first = global_thread() - lane; first < words; first += global_threads()) {
+        const u32 own_bits = bitmap_word(bitmap, words, n, first + lane);
+        const u32 own_start = first + lane < words ? word_start[first + lane] : 0;
+        for (u32 j = 0; j < 32; j++) {
+            const u32 bits = __shfl_sync(FULL_WARP, own_bits, j), at = __shfl_sync(FULL_WARP, own_start, j);
+            if (bits >> lane & 1) references[at + __popc(bits & below)] = REF_POINT | (32 * (first + j) + lane);
+        }
     }
     if (global_thread() == 0) {
         start[0] = 0;

@@ -15,7 +15,7 @@ from .msm_plan import LANES, MAX_BATCH, MAX_INDEX, PAIR_BLOCKS_PER_SM, PAIR_THRE
 from .segments import INDEX, scan_counts, sum_segments, tail_module, u32
 
 # References left when the rounds end and plain additions take over: a round of few pairs costs an inversion's latency.
-FINISH_AT = 1 << 15
+FINISH_AT = 1 << 18
 FINISH_BLOCKS = 128
 
 
@@ -133,7 +133,7 @@ class BatchAdd:
         if plan.n == 0:
             return BatchAddHandle(device, plan, None, self._sum.array)
         words, n = u32(plan.words), u32(plan.n)
-        blocks = 8 * device.multiprocessors  # streaming: 2048 threads an SM, each loops over words
+        blocks = 8 * device.multiprocessors  # streaming: 2048 threads an SM, looping over words
         device.launch(device.kernel(INDEX, "bitmap_counts"), blocks, 256, (bitmap, words, n, at["word_count"]), stream)
         scan_counts(
             device, stream, at["word_count"], plan.words, at["sums"], at["counts"], at["word_start"], at["word_count"]
@@ -151,7 +151,7 @@ class BatchAdd:
         )
         kernel = device.kernel(tail_module(plan.group), f"sum_points_{plan.group}")
         shared = TAIL_THREADS * XYZZ_BYTES
-        # What is left: enough blocks for one reference or two a thread. If few bits were set, the rounds finished and the
+        # What is left: a block an SM, a few references a thread. If few bits were set, the rounds finished and the
         # sum is in `result`. Then one block over all.
         size = POINT_BYTES[plan.group]
         left = (references, count, u32(0), points, at["pool"], at["partial"])

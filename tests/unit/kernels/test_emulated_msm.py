@@ -160,7 +160,7 @@ def test_too_small_a_budget_is_refused_before_any_launch(device):
 
 
 @pytest.mark.parametrize("group", ["g1", "g2"])
-@pytest.mark.parametrize(("n", "share"), [(0, 1.0), (1, 1.0), (77, 0.5), (500, 0.9), (500, 0.0), (400, 0.01)])
+@pytest.mark.parametrize(("n", "share"), [(0, 1.0), (1, 1.0), (77, 0.5), (500, 0.9), (2500, 0.5), (500, 0.0), (400, 0.01)])
 def test_batch_add(device, group, n, share, monkeypatch):
     monkeypatch.setattr("cuzk.exec.cuda.batch_add.FINISH_AT", 32)
     monkeypatch.setattr("cuzk.exec.cuda.batch_add.FINISH_BLOCKS", 2)
