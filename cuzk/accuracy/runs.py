@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from cuzk.accuracy.backtest import Backtest, Row
+from cuzk.accuracy.backtest import Backtest, Row, summary
 from cuzk.accuracy.predict import banded
 from cuzk.accuracy.scenarios import circuit, machine
-from cuzk.accuracy.stage_laws import StageFit
+from cuzk.accuracy.stage_laws import StageFit, fit_stages
 from cuzk.accuracy.timelines import Run, Runs, read_runs
+from cuzk.errors import InputError
 from cuzk.model.calibration import Calibration
 from cuzk.model.circuit import Circuit
 from cuzk.model.machine import Machine
@@ -208,3 +209,22 @@ def with_residuals(found: StageFit, runs: Runs) -> StageFit:
     parameters = {**found.calibration.parameters, **spread}
     found.calibration = found.calibration.model_copy(update={"parameters": parameters})
     return found
+
+
+def left_out(runs: Runs, seeds: int = 11) -> dict[str, Any]:
+    """Each run predicted by laws fitted without it: the document that the back-test shows beside its own rows."""
+    rows: list[Row] = []
+    for run in runs.runs:
+        others = [r.id for r in runs.runs if r.id != run.id]
+        try:
+            without = fit_stages(runs, used=others).calibration
+        except InputError:
+            continue
+        rows += predicted_rows(runs, without, seeds, Backtest(runs.path, without.name), chosen=[run.id])
+    return {
+        "how": "Each run is predicted by laws fitted to the other runs.",
+        "summary": summary(rows),
+        "rows": [
+            {"id": r.id, "metric": r.metric, "error": r.error, "verdict": r.predicted if r.error is None else None} for r in rows
+        ],
+    }

@@ -97,15 +97,16 @@ def _points(args: argparse.Namespace) -> int:
 
 
 def _runs(args: argparse.Namespace) -> int:
-    from cuzk.accuracy.runs import with_residuals
+    from cuzk.accuracy.runs import left_out, with_residuals
     from cuzk.accuracy.stage_laws import fit_stages
     from cuzk.accuracy.timelines import read_runs
     from cuzk.accuracy.written import whole
+    from cuzk.report.files import write_text
 
     runs = read_runs(args.runs)
     for line in [*runs.warnings, *runs.faults]:
         print(line, file=sys.stderr)
-    print(f"fit: {len(runs.runs)} runs, less than a second", file=sys.stderr)
+    print(f"fit: {len(runs.runs)} runs, some seconds", file=sys.stderr)
     found = with_residuals(fit_stages(runs, args.name or "h200-supraseal"), runs)
     laws = {
         name: {"t24_s": law.t24_s, "power": law.power, "power_error": law.power_error, "run_to_run": law.error,
@@ -117,6 +118,8 @@ def _runs(args: argparse.Namespace) -> int:
         f"partitions by {law.jitter:.1%} ({law.runs} runs)"
         for name, law in found.laws.items()
     ]
+    if args.output:
+        write_text(args.output.removesuffix(".yaml") + ".cv.json", json.dumps(left_out(runs), indent=1) + "\n")
     head = "Fitted by: cuzk calibrate --runs DIR, from the timelines of the stand-alone prover"
     document = {"calibration": found.calibration.name, "laws": laws, "notes": found.notes}
     return _finish(args, whole(found.calibration, head), document, [*lines, *(f"note: {n}" for n in found.notes)])

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         points = read_points(args.points or reference_points())
         found = backtest(points, load_calibration(args.calibration or REFERENCE), args.seeds, progress=say)
     document = found.to_json()
-    left_out = None if args.runs else cross_validation_of(args.calibration or REFERENCE)
+    left_out = cross_validation_of(args.calibration or (SECOND if args.runs else REFERENCE))
     if left_out:
         document["cross_validation"] = left_out
     for line in [*found.warnings, *found.faults]:
