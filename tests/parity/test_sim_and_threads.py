@@ -64,13 +64,12 @@ def test_what_runs_out_of_memory_does_so_in_both(file: str, proofs: int, time_sc
     assert simulated["verdict"] == real["verdict"] == "oom"
     for key in ("pool", "capacity_bytes"):
         assert simulated["oom"][key] == real["oom"][key], key
-    # in both, sets hold most of a full RAM, and d_a and d_bc most of a full card
-    most = [{row["buffer"] for row in side["oom"]["holders"][:2]} for side in (simulated, real)]
-    sets = {"a", "b", "c", "aux", "witness_copy"}
-    if file == "phase9-before-mutex":
-        assert most[0] | most[1] <= {"d_a", "d_bc"}
-    elif file != "container-64g":
-        assert most[0] | most[1] <= sets
+    for side in (simulated, real):
+        most = {row["buffer"] for row in side["oom"]["holders"][:2]}
+        if file == "phase9-before-mutex":  # two pre-staged sets, whatever else is there
+            assert most & {"d_a", "d_bc"}
+        elif file != "container-64g":
+            assert most <= {"a", "b", "c", "aux", "witness_copy"}
 
 
 @pytest.mark.parametrize("gw", [1, 2])
