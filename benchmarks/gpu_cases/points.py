@@ -85,6 +85,17 @@ def random_scalars(n: int, rng: np.random.Generator) -> np.ndarray:
     return out
 
 
+SKEWS = ("zeros", "ones", "r-1", "equal", "99_zero")
+
+
+def skewed_scalars(n: int, rng: np.random.Generator, kind: str) -> np.ndarray:
+    """All zero, all one, all r - 1, all the same random value, or 99 % zero and the rest random."""
+    if kind == "99_zero":
+        return random_scalars(n, rng) * (rng.random((n, 1), dtype=np.float32) < 0.01).astype(np.uint64)
+    value = {"zeros": 0, "ones": 1, "r-1": R - 1, "equal": int.from_bytes(rng.bytes(40), "little")}[kind]
+    return np.tile(std(value), (n, 1))
+
+
 def sums(scalars: np.ndarray) -> tuple[int, int]:
     """Exact sum k_i and sum i k_i. i = row * width + column, so row and column sums of 32-bit words suffice."""
     n = len(scalars)
@@ -106,10 +117,17 @@ def sums(scalars: np.ndarray) -> tuple[int, int]:
 
 class PreparedMsm:
     def __init__(
-        self, device: Any, group: str, n: int, rng: np.random.Generator, tables: int = 1, digit_bits: int | None = None
+        self,
+        device: Any,
+        group: str,
+        n: int,
+        rng: np.random.Generator,
+        tables: int = 1,
+        digit_bits: int | None = None,
+        skew: str = "",
     ) -> None:
         self.points = Progression(device, group, n, rng, tables)
-        scalars = random_scalars(n, rng)
+        scalars = skewed_scalars(n, rng, skew) if skew else random_scalars(n, rng)
         self.expected = self.points.weighted(group, *sums(scalars))
         self.scalars = device.upload(scalars, "scalars")
         budget = device.memory_info()[0] - (2 << 30)
@@ -183,6 +201,19 @@ def msm_case(group: str, log_n: int, peer_ms: float, goal_ms: float) -> Case:
     )
 
 
+def skew_case(log_n: int, kind: str) -> Case:
+    """Skewed scalars must be no slower than random ones: the goal is the random case's."""
+    n = 1 << log_n
+    return Case(
+        name=f"msm_g1_2^{log_n}_{kind}",
+        prepare=lambda device, rng: PreparedMsm(device, "g1", n, rng, skew=kind),
+        peer_ms=None,
+        goal_ms=MSM_G1[log_n][1],
+        ceiling_ms=n * plan_msm(n, "g1", 1 << 40).windows * ADDITION_S["g1"] * 1e3,
+        note="the ceiling is that of random scalars",
+    )
+
+
 def tables_case(group: str, log_n: int, tables: int, digit_bits: int) -> Case:
     """The same with multiples of the fixed points made beforehand, one table a window: one set of buckets for all."""
     n = 1 << log_n
@@ -201,6 +232,7 @@ def tables_case(group: str, log_n: int, tables: int, digit_bits: int) -> Case:
 def cases() -> list[Case]:
     found = [msm_case("g1", log_n, *figures) for log_n, figures in MSM_G1.items()]
     found += [msm_case("g2", log_n, *figures) for log_n, figures in MSM_G2.items()]
+    found += [skew_case(22, kind) for kind in SKEWS]
     found += [tables_case("g1", 20, 13, 20), tables_case("g1", 24, 12, 22), tables_case("g2", 20, 13, 20)]
     found.append(
         Case(

@@ -92,6 +92,23 @@ def test_infinity_repeats_and_opposites(device, group):
         assert np.array_equal(device_msm(device, group, points, values, digit_bits=4), host_msm(group, points, values))
 
 
+@pytest.mark.parametrize("group", ["g1", "g2"])
+def test_long_batches_and_several_turns(device, group, monkeypatch):
+    """One warp does all pairs: batches beyond 64, pairs left out in either half of a batch, more than one tile."""
+    monkeypatch.setattr("cuzk.exec.cuda.msm_plan.PAIR_THREADS", 32)
+    monkeypatch.setattr("cuzk.exec.cuda.segments.PAIR_THREADS", 32)
+    n = 260 if group == "g1" else 130
+    points = some_points(group, n, 6)
+    points[::9] = 0
+    points[5::7] = points[4]
+    points[6::11] = (native.g1_neg if group == "g1" else native.g2_neg)(points[4:5])
+    rng = random.Random(6)
+    values = scalars([rng.randrange(R) for _ in range(n)])
+    plan = plan_msm(n, group, 1 << 34, multiprocessors=1, digit_bits=5)
+    assert plan.batch == 128 and plan.pool_slots > 32 * 128 // (1 if group == "g1" else 2)
+    assert np.array_equal(device_msm(device, group, points, values, digit_bits=5), host_msm(group, points, values))
+
+
 def test_points_with_a_zero_coordinate(device):
     """(0, +-2) lie on the curve: x = 0 alone does not mean infinity."""
     q = 0x1A0111EA397FE69A4B1BA7B6434BACD764774B84F38512BF6730D2A0F6B0F6241EABFFFEB153FFFFB9FEFFFFFFFFAAAB
