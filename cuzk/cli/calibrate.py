@@ -17,7 +17,11 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cuzk.model.calibration import Calibration
+    from cuzk.model.calibration import Calibration, CostLaw
+
+
+OWN_BASES = {"cpu": "own-cpu", "cuda": "own-cuda"}
+"""Device of a trace -> what its steps use, where that is cuzk's own prover."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -154,10 +158,18 @@ def _log(args: argparse.Namespace) -> int:
     return _finish(args, whole(found.calibration, head), document, lines)
 
 
-def _base(args: argparse.Namespace) -> Calibration:
+def _base(args: argparse.Namespace, otherwise: str = "reference") -> Calibration:
     from cuzk.accuracy.library import load_calibration
 
-    return load_calibration(args.base or "reference")
+    return load_calibration(args.base or otherwise)
+
+
+def _cores_of(law: CostLaw, cores: int) -> float:
+    """Cores that a step keeps busy on a host with `cores` of them; none for one that waits for a GPU or a link. A law that
+    depends on more than that counts as one."""
+    if law.gpu or law.link:
+        return 0.0
+    return float(law.cores.evaluate({"cores": cores})) if law.cores.names <= {"cores"} else 1.0
 
 
 def _traces(args: argparse.Namespace) -> int:
@@ -165,6 +177,7 @@ def _traces(args: argparse.Namespace) -> int:
     from cuzk.errors import InputError
     from cuzk.model.calibration import Calibration
     from cuzk.trace.costs import calibration_data, cost_table
+    from cuzk.trace.curves import resident_beside_live
     from cuzk.trace.jsonl import read_trace
 
     traces = [read_trace(path) for path in args.traces]
@@ -175,11 +188,11 @@ def _traces(args: argparse.Namespace) -> int:
     devices = {str(t.header.get("device", "")) for t in traces}
     if len(machines) > 1 or len(devices) > 1:
         raise InputError(f"the traces are of different machines or devices: {', '.join(sorted(machines | devices))}")
-    base = _base(args)
-    laws = {step: law.model_dump(mode="json") for step, law in base.costs.items()}
-    demand = {step: float(not law.gpu and not law.link) for step, law in base.costs.items()}
     header = traces[0].header
+    base = _base(args, OWN_BASES.get(str(header.get("device")), "reference"))
+    laws = {step: law.model_dump(mode="json") for step, law in base.costs.items()}
     cores = args.cores or int((header.get("host") or {}).get("cpus") or os.cpu_count() or 1)
+    demand = {step: _cores_of(law, cores) for step, law in base.costs.items()}
     table = cost_table([t.events for t in traces], cores=cores, demand=demand)
     circuits = sorted({row.circuit for row in table if row.circuit})
     if not table:
@@ -191,6 +204,9 @@ def _traces(args: argparse.Namespace) -> int:
                             software=str(header.get("device") or "cuzk"), note=note)  # fmt: skip
     kept = base.model_dump(mode="json")
     data = {"contention": kept["contention"], "latency": kept["latency"], "memory": kept["memory"], **data}
+    beside = resident_beside_live([t.events for t in traces])
+    if beside is not None and str(header.get("device")) in OWN_BASES:
+        data["memory"] = {"process_ram": f"{beside}B", "provenance": {"process_ram": f"measured: {note}", "*": "assumed: none"}}
     data["parameters"] = kept["parameters"]
     calibration = Calibration.model_validate(data)
     lines = [f"{row.step:<18} {row.seconds + row.gap_s:.6f} s  ± {row.jitter:.1%}, {row.n} runs" for row in table]

@@ -62,9 +62,9 @@ def cost_table(traces: Iterable[Sequence[Event]], *, cores: float, demand: Mappi
         circuits = {e.proof: e.name for e in events if e.kind == "admit"}
         found = spans(events)
         gaps = _gaps(events, asked)
-        on_cores = _Load([(s, asked.get(s.law, 1.0)) for s in found if s.stream is None], cores, exponent)
+        on_cores = _Load([(s, _busy(s, asked)) for s in found], cores, exponent)
         for span in found:
-            busy = asked.get(span.law, 1.0) if span.stream is None else 0.0
+            busy = _busy(span, asked)
             alone = span.seconds
             if busy > 0:
                 alone = span.cpu_s if span.cpu_s is not None and busy == 1 else on_cores.work(span)
@@ -73,6 +73,11 @@ def cost_table(traces: Iterable[Sequence[Event]], *, cores: float, demand: Mappi
             sample = _Sample(proof, alone * scale, span.seconds * scale, gap * scale, span.bytes)
             work[span.law, circuits.get(span.proof, "")].append(sample)
     return [_row(step, circuit, rows) for (step, circuit), rows in sorted(work.items())]
+
+
+def _busy(span: Span, asked: Mapping[str, float]) -> float:
+    """Cores that a step keeps busy. On a stream it works for a device, unless `asked` says otherwise."""
+    return asked.get(span.law, 1.0 if span.stream is None else 0.0)
 
 
 def effective_cores(events: Sequence[Event], *, cores: float, demand: Mapping[str, float] | None = None) -> float:

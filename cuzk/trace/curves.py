@@ -75,6 +75,24 @@ def pool_curves(events: Iterable[Event]) -> dict[str, PoolCurves]:
     return pools
 
 
+def resident_beside_live(traces: Iterable[Iterable[Event]], pool: str = "ram") -> int | None:
+    """Bytes that are resident beside what the program holds: code, runtimes, allocators. The median over the samples at
+    which it held most (a fifth below its peak at most); None without samples."""
+    found: list[tuple[int, int]] = []
+    for events in traces:
+        live = 0
+        for event in events:
+            if event.pool != pool:
+                continue
+            if event.live is not None:
+                live = event.live
+            if event.kind == "sample" and event.resident is not None:
+                found.append((live, event.resident - live))
+    most = max((live for live, _ in found), default=0)
+    near = sorted(beside for live, beside in found if live >= 0.8 * most)
+    return max(0, near[len(near) // 2]) if near else None
+
+
 def distance(one: Curve, other: Curve, until: float, stretch: float = 1.0) -> float:
     """The area between two curves from 0 to `until`, in byte-seconds. `stretch`: factor on the times of `other`."""
     other_t = [t * stretch for t in other.t]
