@@ -21,7 +21,8 @@ def add_parser(subparsers: Any) -> None:
                                    formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--points", metavar="FILE", help="measured points (YAML)")
-    source.add_argument("--runs", metavar="DIR", help="measured runs of the stand-alone reference prover")
+    source.add_argument("--runs", nargs="?", const="", metavar="DIR",
+                        help="measured runs of the stand-alone reference prover (default: the library's)")  # fmt: skip
     parser.add_argument("--calibration", metavar="FILE", help="the calibration to judge (default: that of the library)")
     parser.add_argument("--seeds", type=_count, default=21, metavar="N", help="runs a row, for the bands (default 21)")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
@@ -36,22 +37,26 @@ def _count(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    from cuzk.accuracy.library import cross_validation_of, load_calibration, reference_points
+    from cuzk.accuracy.library import cross_validation_of, load_calibration, place, reference_points
     from cuzk.accuracy.points import read_points
     from cuzk.report.accuracy import text
-    from cuzk.report.progress import say
+    from cuzk.report.progress import done, say
 
-    if args.runs:
+    if args.runs is not None:
         from cuzk.accuracy.runs import backtest_runs
 
-        found = backtest_runs(args.runs, load_calibration(args.calibration or SECOND), args.seeds, progress=say)
+        folder = args.runs or str(place("data", "h200-reference"))
+        found = backtest_runs(folder, load_calibration(args.calibration or SECOND), args.seeds, progress=say)
     else:
         from cuzk.accuracy.backtest import backtest
 
         points = read_points(args.points or reference_points())
         found = backtest(points, load_calibration(args.calibration or REFERENCE), args.seeds, progress=say)
+    done()
+    if not (args.points or args.runs):
+        found.source = "the library's data/" + ("reference/measurements.yaml" if args.runs is None else "h200-reference")
     document = found.to_json()
-    left_out = cross_validation_of(args.calibration or (SECOND if args.runs else REFERENCE))
+    left_out = cross_validation_of(args.calibration or (REFERENCE if args.runs is None else SECOND))
     if left_out:
         document["cross_validation"] = left_out
     for line in [*found.warnings, *found.faults]:

@@ -22,7 +22,8 @@ IN_BYTES = {"peak_vram_bytes", "rss_growth_bytes"}
 def markdown(document: dict[str, Any], extra: str = "") -> str:
     """The whole report."""
     title = "Accuracy" if not document.get("title") else f"Accuracy: {document['title']}"
-    lines = [f"# {title}", "", f"Calibration `{document['calibration']}`, points of `{document['source']}`.", ""]
+    source = f"Calibration `{document['calibration']}`, measured in {document['source']}. Written by `cuzk validate -o`."
+    lines = [f"# {title}", "", source, ""]
     lines += section(document)
     return "\n".join(lines).rstrip() + "\n" + extra
 
