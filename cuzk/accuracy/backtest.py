@@ -138,6 +138,9 @@ def backtest(
         cases.append(found)
     used = set(calibration.points)
     for found, prediction in zip(cases, predict(cases, seeds, processes=processes, progress=progress), strict=True):
+        if prediction.fault:
+            out.not_scored.append((found.point.id, "*", f"cannot be simulated: {prediction.fault}"))
+            continue
         for metric, measured in found.point.metrics.items():
             why = NOT_TO_BE_SCORED.get((found.point.id, metric))
             if why is not None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cuzk.accuracy.scenarios import Case
+from cuzk.errors import InputError
 from cuzk.model.calibration import Calibration
 from cuzk.model.scenario import Scenario
 from cuzk.pipeline.plan import compile
@@ -42,6 +43,8 @@ class Prediction:
     p_oom: float
     outside: tuple[str, ...] = ()
     """What of the scenario lies outside the calibrated range."""
+    fault: str = ""
+    """Why it cannot be simulated; then there are no bands."""
 
 
 def sample(
@@ -73,21 +76,27 @@ def predict(
     if progress:
         progress(f"{len(cases)} points: {len(jobs) + len(races)} simulations")
     found = in_parallel([*jobs, *races], processes)
-    lost = {i: [found[len(jobs) + n * ORDERS + k].oom for k in range(ORDERS)] for n, i in enumerate(judged)}
+    lost = {i: [found[len(jobs) + n * ORDERS + k] for k in range(ORDERS)] for n, i in enumerate(judged)}
     return [
         _of(found[i * seeds : (i + 1) * seeds], lost.get(i, []), tuple(outside[i]), case.scenario.calibration)
         for i, case in enumerate(cases)
     ]
 
 
-def _race(scenario: Scenario, k: int) -> Sample:
-    """A run in another legal order, with step times that nobody knows better than by a tenth: a race may go either way."""
-    return sample(scenario, k, k, RACE_ERROR, order=k)
+def _race(scenario: Scenario, k: int) -> str:
+    """The verdict in another legal order, with step times that nobody knows better than by a tenth: a race may go either way."""
+    try:
+        return sample(scenario, k, k, RACE_ERROR, order=k).oom
+    except InputError:
+        return "none"
 
 
-def _nth(case: Case, n: int, far: bool) -> Sample:
+def _nth(case: Case, n: int, far: bool) -> Sample | str:
     seed = case.scenario.seed + n
-    return sample(case.scenario, seed, seed if n else None, OUTSIDE_ERROR if far and n else 0.0, case.batch)
+    try:
+        return sample(case.scenario, seed, seed if n else None, OUTSIDE_ERROR if far and n else 0.0, case.batch)
+    except InputError as error:
+        return str(error)
 
 
 def _outside(scenario: Scenario) -> list[str]:
@@ -96,8 +105,12 @@ def _outside(scenario: Scenario) -> list[str]:
 
 
 def _of(
-    samples: Sequence[Sample], orders: Sequence[str], outside: tuple[str, ...], calibration: Calibration | None
+    found: Sequence[Sample | str], orders: Sequence[str], outside: tuple[str, ...], calibration: Calibration | None
 ) -> Prediction:
+    faults = [s for s in found if isinstance(s, str)]
+    if faults:
+        return Prediction({}, "none", 0.0, outside, faults[0])
+    samples = [s for s in found if isinstance(s, Sample)]
     words = [s.oom for s in samples]
     bands = {m: banded([getattr(s, m) for s in samples], m, calibration) for m in (*DURATIONS, "peak_ram_gib")}
     # a peak of RAM is a level, and most runs say how high it is; VRAM runs out in a race, which a long run loses if any does

@@ -5,6 +5,7 @@ The words of a point's `config` are those of the measured system's documents; th
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -16,7 +17,6 @@ from cuzk.errors import InputError
 from cuzk.model.calibration import Calibration
 from cuzk.model.circuit import Circuit
 from cuzk.model.files import library
-from cuzk.model.formula import suggestion
 from cuzk.model.machine import Machine
 from cuzk.model.policy import Policy
 from cuzk.model.scenario import Scenario, load_part
@@ -124,7 +124,7 @@ def case(point: Point, calibration: Calibration, systems: dict[str, dict[str, An
     proofs, batch = _proofs(point, phase, config, options)
     named = _circuit(point, config, systems)
     warnings += [
-        f"{point.pos}: {point.id}: unknown key '{key}' in config{suggestion(str(key), _known())}: ignored"
+        f"{point.pos}: {point.id}: unknown key '{key}' in config{_near(str(key))}: ignored"
         for key in config
         if key not in WITHOUT_EFFECT
     ]
@@ -147,6 +147,11 @@ def case(point: Point, calibration: Calibration, systems: dict[str, dict[str, An
         seed=1,
     )
     return Case(point, scenario, tuple(warnings), batch)
+
+
+def _near(key: str) -> str:
+    near = difflib.get_close_matches(key, _known(), n=1)
+    return f"; did you mean '{near[0]}'?" if near else ""
 
 
 def _known() -> set[str]:
@@ -245,7 +250,10 @@ def _circuit(point: Point, config: dict[str, Any], systems: dict[str, dict[str, 
     for word, name in CIRCUITS.items():
         if text.startswith(word):
             return circuit(name)
-    return circuit(text)
+    try:
+        return circuit(text)
+    except InputError as error:
+        raise InputError(f"{point.pos}: {point.id}: config: circuit: {error}") from None
 
 
 def _machine(point: Point, systems: dict[str, dict[str, Any]]) -> Machine:

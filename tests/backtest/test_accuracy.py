@@ -28,7 +28,7 @@ def test_no_row_is_lost(found: Backtest) -> None:
     """Counted from the file itself, not by the code that reads it."""
     with open(reference_points(), encoding="utf-8") as file:
         data = YAML(typ="safe", pure=True).load(file)["measurements"]
-    figures = {(row["id"], METRIC_OF[key]) for row in data for key, value in row["measured"].items() if key in METRIC_OF and value is not None}
+    figures = {(row["id"], METRIC_OF[k]) for row in data for k, v in row["measured"].items() if k in METRIC_OF and v is not None}
     rows = {(row.id, row.metric) for row in found.rows}
     left_out = {(name, metric) for name, metric, _ in found.not_scored if metric != "*"}
     whole = {name for name, metric, _ in found.not_scored if metric == "*"}
@@ -63,7 +63,8 @@ def test_a_gate_can_fail(found: Backtest) -> None:
     spoiled = [replace(row, predicted=row.predicted * 0.8) if row.metric == "peak_ram_gib" else row for row in found.rows]  # type: ignore[operator]
     failed = failed_gates(spoiled)
     assert any("too low" in f for f in failed) and any("worst" in f for f in failed)
-    assert any("verdicts wrong" in f for f in failed_gates([replace(r, predicted="ram") for r in found.rows if r.metric == "oom"]))
+    verdicts = [replace(r, predicted="ram") for r in found.rows if r.metric == "oom"]
+    assert any("verdicts wrong" in f for f in failed_gates(verdicts))
 
 
 def test_points_out_of_the_fit_are_said_to_be() -> None:
