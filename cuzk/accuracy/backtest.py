@@ -147,6 +147,9 @@ def backtest(
                 out.not_scored.append((found.point.id, metric, why))
             else:
                 out.rows.append(_row(found, metric, measured, prediction, used))
+    lost = [why for _, metric, why in out.not_scored if why.startswith("cannot be simulated")]
+    if lost and not out.rows:
+        raise InputError(f"calibration '{calibration.name}' predicts none of the points: {lost[0]}")
     return out
 
 

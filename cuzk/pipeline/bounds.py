@@ -65,13 +65,13 @@ def _units(plan: Plan) -> dict[str, int]:
     """How many sets can hold each claim (of one GPU) at once; `worker NAME`: sets in the hands of a pool worker."""
     names = plan.names(plan.scenario.circuit)
     units = dict.fromkeys(plan.pipeline.locks, 1)
-    units |= {name: spec.count.size(names) for name, spec in plan.pipeline.permits.items()}
+    units |= {name: plan.number(spec.count, names, "permits", name, "count") for name, spec in plan.pipeline.permits.items()}
     for name, worker in plan.pipeline.workers.items():
         if worker.start == "pool":
             units[f"worker {name}"] = plan.worker_count(name) * (plan.gpus if worker.per == "gpu" else 1)
     for name, channel in plan.pipeline.channels.items():
         if channel.capacity is not None:
-            units[f"channel {name}"] = channel.capacity.size(names)
+            units[f"channel {name}"] = plan.number(channel.capacity, names, "channels", name, "capacity")
     return units
 
 
@@ -106,7 +106,13 @@ class _Walk:
 
     def step(self, worker: str, step: StepBase) -> None:
         match step:
-            case Alloc(alloc=names) | TryAlloc(try_alloc=names):
+            case TryAlloc(then=then, otherwise=otherwise):
+                live, claims = dict(self.live), set(self.claims)
+                self.arm(worker, otherwise)
+                self.live, self.claims = live, claims
+                self.step(worker, Alloc(alloc=step.try_alloc))
+                self.arm(worker, then)
+            case Alloc(alloc=names):
                 for name in names:
                     pool = self.plan.pipeline.buffers[name].pool.replace(GPU, str(self.gpu))
                     if pool in self.parts:
@@ -123,6 +129,13 @@ class _Walk:
                 self.claims -= mine
                 self.worker(child)
                 self.claims |= mine
+
+    def arm(self, worker: str, steps: tuple[StepBase, ...]) -> None:
+        """One way through a branch; locks may change hands in it."""
+        self.out.append(_Stage(frozenset(self.claims), worker, sum(self.live.values())))
+        for step in steps:
+            self.step(worker, step)
+            self.out.append(_Stage(frozenset(self.claims), worker, sum(self.live.values())))
 
     def put(self, worker: str, channel: str, released: set[str]) -> None:
         """A set at a channel: waiting for room (its claims still held), lying in it, then in the hands of a taker."""

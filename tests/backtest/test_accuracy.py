@@ -10,6 +10,10 @@ from ruamel.yaml import YAML
 from cuzk.accuracy.backtest import GATES, LOWEST, NOT_TO_BE_SCORED, Backtest, backtest, failed_gates, summary
 from cuzk.accuracy.library import load_calibration, place, reference_points
 from cuzk.accuracy.points import METRIC_OF, read_points
+from cuzk.accuracy.scenarios import case
+from cuzk.errors import InputError
+from cuzk.pipeline.bounds import bounds
+from cuzk.pipeline.plan import compile
 
 SEEDS = 5
 
@@ -49,6 +53,20 @@ def test_errors_stay_within_the_goals(table: dict[str, Any], metric: str) -> Non
 def test_every_verdict_is_right(found: Backtest) -> None:
     wrong = {(r.id, r.measured, r.predicted) for r in found.rows if r.metric == "oom" and r.measured != r.predicted}
     assert wrong == set()
+
+
+def test_the_static_bound_exceeds_the_card_just_where_it_ran_out() -> None:
+    points, calibration = read_points(reference_points()), load_calibration("reference")
+    judged = [p for p in points.points if p.metrics.get("oom")]
+    for point in judged:
+        plan = compile(case(point, calibration, points.systems).scenario)
+        bound = next(b for b in bounds(plan) if b.pool == "vram:0")
+        assert (bound.at_most_bytes > bound.capacity_bytes) == (point.metrics["oom"] == "vram"), (point.id, bound.why)
+
+
+def test_a_calibration_of_another_prover_is_refused() -> None:
+    with pytest.raises(InputError, match="'h200-supraseal' predicts none of the points"):
+        backtest(read_points(reference_points()), load_calibration("h200-supraseal"), 1, processes=1)
 
 
 def test_better_than_the_rule_of_thumb(table: dict[str, Any]) -> None:
