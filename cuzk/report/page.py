@@ -32,7 +32,8 @@ MAX_LANES = 60
 CSS = """
 body{font:15px/1.5 system-ui,-apple-system,'Segoe UI',sans-serif;margin:0;color:#1c2733;background:#fff}
 main{max-width:1280px;margin:0 auto;padding:24px}
-h1{font-size:22px;margin:0 0 4px} h2{font-size:18px;margin:28px 0 4px} .verdict{font-size:17px;font-weight:600;margin:0 0 16px;white-space:pre-wrap}
+h1{font-size:22px;margin:0 0 4px} h2{font-size:18px;margin:28px 0 4px}
+.verdict{font-size:17px;font-weight:600;margin:0 0 16px;white-space:pre-wrap}
 .fits{color:#1d7a55}.risky{color:#a86a00}.oom{color:#b3261e}
 table{border-collapse:collapse;margin:12px 0 20px}
 th,td{padding:4px 14px 4px 0;text-align:right;border-bottom:1px solid #e3e7eb}

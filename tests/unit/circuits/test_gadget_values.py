@@ -6,7 +6,6 @@ import random
 
 import numpy as np
 import pytest
-from circuit_checks import first_failing_row
 
 from cuzk.circuits.algebra import Columns, Scalars
 from cuzk.circuits.emitter import Bit, Emitter
@@ -17,6 +16,7 @@ from cuzk.circuits.gadgets.number import digest_to_number, insert, pack_into_inp
 from cuzk.circuits.gadgets.poseidon import poseidon
 from cuzk.circuits.gadgets.sha256 import INITIAL_STATE, ROUND_CONSTANTS, sha256
 from cuzk.circuits.gadgets.uint32 import MultiEq, add_many
+from tests.unit.circuits.circuit_checks import first_failing_row
 
 KINDS = ("0", "1", "is", "not")
 

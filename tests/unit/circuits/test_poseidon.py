@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from circuit_checks import filecoin_file, first_failing_row
 
 from cuzk.circuits.algebra import Scalars
 from cuzk.circuits.emitter import Emitter
@@ -10,6 +9,7 @@ from cuzk.circuits.field import MODULUS, from_mont, to_mont
 from cuzk.circuits.gadgets.poseidon import poseidon
 from cuzk.circuits.gadgets.poseidon_constants import inverse, poseidon_constants
 from cuzk.circuits.hashes import poseidon_mont
+from tests.unit.circuits.circuit_checks import filecoin_file, first_failing_row
 
 ARITIES = (2, 4, 8, 11)
 

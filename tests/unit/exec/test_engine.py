@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playing import ROOT, play, quick, scenario
 
 from cuzk.exec.null import NullDevice
 from cuzk.model.scenario import load_scenario
 from cuzk.pipeline.presets import PHASES as PRESETS
+from tests.unit.exec.playing import ROOT, play, quick, scenario
 
 PHASES = [name for name in PRESETS if name.startswith("phase")]
 """Those that the calibration used here has costs for."""

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playing import ROOT, play, quick, scenario
 
 from cuzk.errors import InputError, Interrupted
 from cuzk.exec.device import Allocation, DeviceLost, Work, timed_steps
@@ -17,6 +16,7 @@ from cuzk.model.scenario import load_scenario
 from cuzk.pipeline.arbiter import OutOfMemory
 from cuzk.pipeline.plan import compile
 from cuzk.pipeline.presets import PHASES as PRESETS
+from tests.unit.exec.playing import ROOT, play, quick, scenario
 
 PHASES = [name for name in PRESETS if name.startswith("phase")]
 """Those that the calibration used here has costs for."""

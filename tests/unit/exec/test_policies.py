@@ -6,7 +6,6 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from playing import play, quick, scenario
 
 from cuzk.exec.device import Work
 from cuzk.exec.null import NullDevice
@@ -14,6 +13,7 @@ from cuzk.model.scenario import Scenario
 from cuzk.pipeline.check import check
 from cuzk.pipeline.plan import compile
 from cuzk.sim import simulate
+from tests.unit.exec.playing import play, quick, scenario
 
 OPTIONS = {
     "prestage": ["off", "before-mutex", "inside-mutex"], "free_d_bc": ["after-unlock", "before-unlock", "after-ntt"],

@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
-from playing import ROOT
 
 from cuzk.cli.main import main
 from cuzk.trace.jsonl import read_trace
+from tests.unit.exec.playing import ROOT
 
 FIXTURES = ROOT / "tests" / "fixtures"
 PROOFS = ROOT / "scenarios" / "demo-proofs.yaml"

@@ -1,7 +1,7 @@
 from dataclasses import dataclass
 from types import ModuleType
 
-import native_reference as ref
+from tests.unit.native import native_reference
 import pytest
 
 from cuzk import native

@@ -1,10 +1,11 @@
 """ZCash encodings against py-arkworks and against every malformed variant."""
 
-import native_reference as ref
+from tests.unit.native import native_reference
 import numpy as np
 import py_arkworks_bls12381 as ark
 import pytest
-from native_reference import Q, R
+
+from tests.unit.native.native_reference import Q, R
 
 VARIANTS = "lanes"
 

@@ -1,11 +1,11 @@
 """Fr arrays against Python integers."""
 
-import native_reference as ref
+from tests.unit.native import native_reference
 import numpy as np
 import pytest
-from native_reference import FR_EDGES, R
 
 from cuzk import native
+from tests.unit.native.native_reference import FR_EDGES, R
 
 PAIRS = [(a, b) for a in FR_EDGES for b in FR_EDGES] + [
     (r.randrange(R), r.randrange(R)) for r in [ref.rng(1)] for _ in range(300)

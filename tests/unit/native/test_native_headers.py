@@ -6,11 +6,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import native_reference as ref
+from tests.unit.native import native_reference
 import pytest
-from native_reference import Q, R
 
 from cuzk.native import _library
+from tests.unit.native.native_reference import Q, R
 
 VARIANTS = "best"
 HERE = Path(__file__).parent

@@ -1,11 +1,11 @@
 """Sparse matrix times witness against Python integers."""
 
-import native_reference as ref
+from tests.unit.native import native_reference
 import numpy as np
 import pytest
-from native_reference import R
 
 from cuzk import native
+from tests.unit.native.native_reference import R
 
 VARIANTS = "lanes"
 

@@ -1,11 +1,11 @@
 """NTT against its definition, for both roots, with and without a coset."""
 
-import native_reference as ref
+from tests.unit.native import native_reference
 import numpy as np
 import pytest
-from native_reference import R
 
 from cuzk import native
+from tests.unit.native.native_reference import R
 
 
 def naive(values, w, shift=1):

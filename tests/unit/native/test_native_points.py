@@ -1,10 +1,11 @@
 """Bulk point operations against plain-integer affine arithmetic and py-arkworks."""
 
-import native_reference as ref
+from tests.unit.native import native_reference
 import numpy as np
 import py_arkworks_bls12381 as ark
 import pytest
-from native_reference import R
+
+from tests.unit.native.native_reference import R
 
 
 def special_pairs(f):

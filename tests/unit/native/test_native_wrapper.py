@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-import native_reference as ref
+from tests.unit.native import native_reference
 import numpy as np
 import pytest
 

@@ -1,7 +1,7 @@
 import pytest
-from sector_files import SMALL, sealed_sector
 
 from cuzk.porep.partition import PartitionMaker
+from tests.unit.porep.sector_files import SMALL, sealed_sector
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ import hashlib
 
 import numpy as np
 import pytest
-from sector_files import filecoin_file, foreign_proof
 
 from cuzk.circuits.porep.shape import shape
 from cuzk.errors import InputError
@@ -12,6 +11,7 @@ from cuzk.porep.graph import Graph, chacha8
 from cuzk.porep.ids import SectorIds, challenges, hex32, porep_id, version_of
 from cuzk.porep.opening import public_inputs
 from cuzk.porep.statement import parse_statement
+from tests.unit.porep.sector_files import filecoin_file, foreign_proof
 
 
 @pytest.mark.parametrize(("version", "digest"), [("1.0", "3da49221"), ("1.1", "84005770")])

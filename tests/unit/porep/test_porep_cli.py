@@ -5,7 +5,6 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from sector_files import ROOT, filecoin_file, foreign_proof, sector_data
 
 from cuzk.circuits.field import MODULUS
 from cuzk.cli.main import main
@@ -14,6 +13,7 @@ from cuzk.groth16.formats.params import ParamsFile
 from cuzk.model import Circuit, load_part
 from cuzk.porep.files import load_sealed
 from cuzk.porep.proving import find_params
+from tests.unit.porep.sector_files import ROOT, filecoin_file, foreign_proof, sector_data
 
 
 @pytest.fixture(scope="module")

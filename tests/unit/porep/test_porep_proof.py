@@ -3,12 +3,12 @@
 import json
 
 import pytest
-from sector_files import sector_data
 
 from cuzk.cli.main import main
 from cuzk.groth16.formats.proof import Proof
 from cuzk.groth16.load import read_any_vk
 from cuzk.groth16.verify import Verifier
+from tests.unit.porep.sector_files import sector_data
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """Real proofs: bundles with their keys, and the 2 KiB proof of another implementation."""
 
 import pytest
-from sector_files import filecoin_file, foreign_proof
 
 from cuzk import native
 from cuzk.cli.main import main
@@ -11,6 +10,7 @@ from cuzk.groth16.formats.proof import Proof
 from cuzk.groth16.formats.vk import VerifyingKey
 from cuzk.groth16.verify import Verifier
 from cuzk.porep.statement import parse_statement
+from tests.unit.porep.sector_files import filecoin_file, foreign_proof
 
 HEAD = 16
 VK = 32_356

@@ -6,7 +6,6 @@ from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 import pytest
-from sector_files import SEED, SMALL
 
 from cuzk import native
 from cuzk.circuits.algebra import Scalars
@@ -24,6 +23,7 @@ from cuzk.porep.partition import PartitionMaker
 from cuzk.porep.sealing import pad_data, seal
 from cuzk.porep.synthetic import SyntheticSector
 from cuzk.porep.trees import SparseTree, poseidon_std, poseidon_tree, sha256_std, sha256_tree
+from tests.unit.porep.sector_files import SEED, SMALL
 
 
 def number(row):

@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from small import GIB, circuit_of, scenario, two_workers
 
 from cuzk.errors import InputError, ScenarioError
 from cuzk.sim import simulate
+from tests.unit.sim.small import GIB, circuit_of, scenario, two_workers
 
 ONE = {"seconds": 1.0}
 

@@ -1,9 +1,9 @@
 """Shared rates against the laws worked out by hand."""
 
 import pytest
-from small import scenario, two_workers
 
 from cuzk.sim import simulate
+from tests.unit.sim.small import scenario, two_workers
 
 TAKE = [{"get": "ready"}, {"complete": "partition"}]
 
