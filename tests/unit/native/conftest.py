@@ -1,11 +1,11 @@
 from dataclasses import dataclass
 from types import ModuleType
 
-from tests.unit.native import native_reference
 import pytest
 
 from cuzk import native
 from cuzk.native import _library
+from tests.unit.native import native_reference as ref
 
 
 def _usable() -> list[str]:

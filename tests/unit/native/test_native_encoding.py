@@ -1,10 +1,10 @@
 """ZCash encodings against py-arkworks and against every malformed variant."""
 
-from tests.unit.native import native_reference
 import numpy as np
 import py_arkworks_bls12381 as ark
 import pytest
 
+from tests.unit.native import native_reference as ref
 from tests.unit.native.native_reference import Q, R
 
 VARIANTS = "lanes"

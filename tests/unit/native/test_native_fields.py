@@ -1,10 +1,10 @@
 """Fr arrays against Python integers."""
 
-from tests.unit.native import native_reference
 import numpy as np
 import pytest
 
 from cuzk import native
+from tests.unit.native import native_reference as ref
 from tests.unit.native.native_reference import FR_EDGES, R
 
 PAIRS = [(a, b) for a in FR_EDGES for b in FR_EDGES] + [

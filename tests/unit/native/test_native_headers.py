@@ -6,10 +6,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tests.unit.native import native_reference
 import pytest
 
 from cuzk.native import _library
+from tests.unit.native import native_reference as ref
 from tests.unit.native.native_reference import Q, R
 
 VARIANTS = "best"

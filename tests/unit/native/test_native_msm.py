@@ -3,11 +3,11 @@
 import subprocess
 import sys
 
-from tests.unit.native import native_reference
 import numpy as np
 import py_arkworks_bls12381 as ark
 import pytest
 
+from tests.unit.native import native_reference as ref
 from tests.unit.native.native_reference import R
 
 VARIANTS = "lanes"

@@ -1,10 +1,10 @@
 """NTT against its definition, for both roots, with and without a coset."""
 
-from tests.unit.native import native_reference
 import numpy as np
 import pytest
 
 from cuzk import native
+from tests.unit.native import native_reference as ref
 from tests.unit.native.native_reference import R
 
 

@@ -1,10 +1,10 @@
 """Bulk point operations against plain-integer affine arithmetic and py-arkworks."""
 
-from tests.unit.native import native_reference
 import numpy as np
 import py_arkworks_bls12381 as ark
 import pytest
 
+from tests.unit.native import native_reference as ref
 from tests.unit.native.native_reference import R
 
 

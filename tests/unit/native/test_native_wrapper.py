@@ -4,13 +4,13 @@ import os
 import subprocess
 import sys
 
-from tests.unit.native import native_reference
 import numpy as np
 import pytest
 
 from cuzk import native
 from cuzk.errors import HardwareMissing
 from cuzk.native import _library
+from tests.unit.native import native_reference as ref
 
 VARIANTS = "best"
 
