@@ -159,9 +159,15 @@ def test_the_gil_is_released():
     thread = threading.Thread(target=tick)
     thread.start()
     try:
-        before = len(ticks)
-        native.ntt(array, threads=1)
-        assert len(ticks) > before + 100
+        # on a busy machine the other thread may not get a processor during one call
+        progressed = False
+        for _ in range(200):
+            before = len(ticks)
+            native.ntt(array, threads=1)
+            progressed = len(ticks) > before + 100
+            if progressed:
+                break
+        assert progressed
     finally:
         stop.set()
         thread.join()
