@@ -6,14 +6,14 @@ import argparse
 import json
 from typing import Any
 
-from cuzk.cli.scenario_args import add_scenario, load
+from cuzk.cli.scenario_args import add_scenario, load, seed
 
 
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("explain", help="why a scenario comes out as it does", description=__doc__)
     add_scenario(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.add_argument("--seed", type=int, help="seed of the jitter (default: the scenario's)")
+    parser.add_argument("--seed", type=seed, help="seed of the jitter (default: the scenario's)")
     parser.add_argument("--no-changes", action="store_true", help="do not simulate the nearest changes")
 
 

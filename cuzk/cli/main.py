@@ -6,7 +6,9 @@ Only the module of the verb that is called is imported, so `cuzk --help` needs n
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
+import errno
 import importlib
 import os
 import sys
@@ -43,6 +45,7 @@ VERBS: dict[str, dict[str, str]] = {
         "demo": "the whole tour in a few minutes",
     },
 }
+_DISK = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
 _ALL = {verb: line for group in VERBS.values() for verb, line in group.items()}
 
 
@@ -71,19 +74,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in args
     args = [arg for arg in args if arg != "--debug"]
-    if not args or args[0] in ("-h", "--help", "help"):
-        print(_help())
-        return 0 if args else 2
-    if args[0] in ("-V", "--version"):
-        print(f"cuzk {__version__}")
-        return 0
-    if args[0] not in _ALL:
-        near = difflib.get_close_matches(args[0], _ALL, n=1)
-        _complain(f"no verb {args[0]!r}" + (f"; did you mean {near[0]!r}?" if near else "; see cuzk --help"))
-        return 2
     try:
-        parser, module = _parser(args[0])
-        return int(module.run(parser.parse_args(args)) or 0)  # type: ignore[attr-defined]
+        try:
+            return _run(args)
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()  # here, where a full disk or a closed pipe can still be told
     except ScenarioError as error:
         if debug:
             raise
@@ -98,18 +94,52 @@ def main(argv: Sequence[str] | None = None) -> int:
         _complain("interrupted")
         return 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_stdout()
         return 0
     except OSError as error:
-        if debug or error.filename is None:
+        if debug:
             raise
-        _complain(f"{error.filename}: {error.strerror}")
+        if error.filename is None and error.errno not in _DISK:
+            return _internal(error)
+        _drop_stdout()
+        _complain(f"{error.filename or 'cannot write the output'}: {error.strerror}")
         return 2
+    except MemoryError:
+        if debug:
+            raise
+        _complain("this machine's memory does not suffice for that")
+        return 3
     except Exception as error:
         if debug:
             raise
-        _complain(f"internal fault: {type(error).__name__}: {error} (run again with --debug for the traceback)")
-        return 1
+        return _internal(error)
+
+
+def _run(args: list[str]) -> int:
+    if not args or args[0] in ("-h", "--help", "help"):
+        print(_help())
+        return 0 if args else 2
+    if args[0] in ("-V", "--version"):
+        print(f"cuzk {__version__}")
+        return 0
+    if args[0] not in _ALL:
+        near = difflib.get_close_matches(args[0], _ALL, n=1)
+        _complain(f"no verb {args[0]!r}" + (f"; did you mean {near[0]!r}?" if near else "; see cuzk --help"))
+        return 2
+    parser, module = _parser(args[0])
+    return int(module.run(parser.parse_args(args)) or 0)  # type: ignore[attr-defined]
+
+
+def _drop_stdout() -> None:
+    """What is still buffered goes nowhere, so that the interpreter does not try again at its end."""
+    if sys.stdout is not None:
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _internal(error: Exception) -> int:
+    _complain(f"internal fault: {type(error).__name__}: {error} (run again with --debug for the traceback)")
+    return 1
 
 
 def entry() -> None:

@@ -9,11 +9,13 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from cuzk.cli.scenario_args import add_scenario, load
+from cuzk.cli.scenario_args import add_scenario, load, seed
 
 if TYPE_CHECKING:
     from cuzk.model.scenario import Scenario
     from cuzk.sim import SimResult
+
+MOST_RUNS = 100_000
 
 
 def add_parser(subparsers: Any) -> None:
@@ -21,7 +23,7 @@ def add_parser(subparsers: Any) -> None:
                                    formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     add_scenario(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.add_argument("--seed", type=int, help="seed of the jitter (default: the scenario's)")
+    parser.add_argument("--seed", type=seed, help="seed of the jitter (default: the scenario's)")
     parser.add_argument("--seeds", type=_count, metavar="N", help="run N seeds: P5, P50, P95 and the probability of an OOM")
     parser.add_argument("--explore", type=_count, metavar="N", help="run N legal wake orders: the worst peak of them")
     parser.add_argument("--bench", type=_count, metavar="N", help="time N simulations in this process")
@@ -32,15 +34,19 @@ def add_parser(subparsers: Any) -> None:
 
 
 def _count(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number above zero, not {text!r}")
+    if not (text.isascii() and text.isdigit()) or len(text) > 9 or not 1 <= int(text) <= MOST_RUNS:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {MOST_RUNS:,}, not {text!r}")
     return int(text)
 
 
 def run(args: argparse.Namespace) -> int:
+    from cuzk.report.files import usable
     from cuzk.report.verdict import summary
     from cuzk.sim import simulate
 
+    for path in (args.trace, args.html):
+        if path is not None:
+            usable(path)
     scenario = load(args)
     result = simulate(scenario, seed=args.seed, trace=bool(args.trace or args.html))
     _enrich(args, scenario, result)
@@ -65,11 +71,12 @@ def run(args: argparse.Namespace) -> int:
 def _enrich(args: argparse.Namespace, scenario: Scenario, result: SimResult) -> None:
     """What was asked for beside the plain run, put into the document."""
     from cuzk import sim
+    from cuzk.report.progress import counter
 
     if args.seeds:
-        sim.uncertainty(scenario, args.seeds).apply_to(result)
+        sim.uncertainty(scenario, args.seeds, progress=counter("seed")).apply_to(result)
     if args.explore:
-        sim.explore(scenario, args.explore).apply_to(result)
+        sim.explore(scenario, args.explore, progress=counter("order")).apply_to(result)
     if args.bench:
         result.extra["bench"] = _bench(args, scenario)
     if not result.fits and not args.no_fix:

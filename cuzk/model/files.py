@@ -107,7 +107,7 @@ class Loader:
         for kind in PARTS:
             if kind in children:
                 children[kind] = self.part(kind, children[kind], base, (kind,))
-        self._mix(children, base)
+        self.mix(children.get("workload"), base)
         bases = self._bases(tree, base, ())
         children.pop("extends", None)
         result = Node(children, tree.pos, tree.key_pos)
@@ -115,9 +115,8 @@ class Loader:
             result = merge(below, result)
         return result
 
-    def _mix(self, children: dict[str, Node], base: Path) -> None:
+    def mix(self, workload: Node | None, base: Path) -> None:
         """Resolves the circuits of a mixed workload in place."""
-        workload = children.get("workload")
         entries = workload.child("circuits") if workload is not None else None
         for i, entry in enumerate(entries.value if entries is not None and isinstance(entries.value, list) else ()):
             if isinstance(entry.value, dict) and "circuit" in entry.value:
@@ -213,6 +212,11 @@ def override(tree: Node, setting: str, loader: Loader, base: Path) -> Node:
     if keys[-1] in PARTS:
         value = loader.part(keys[-1], value, base, tuple(keys))
         value.key_pos = pos
+    elif keys == ["workload"]:
+        loader.mix(value, base)
+    elif keys[:2] == ["workload", "circuits"] and len(keys) < 4:
+        entries = value if len(keys) == 2 else Node([value], pos, pos)
+        loader.mix(Node({"circuits": entries}, pos, pos), base)
     return _set(tree, keys, value, pos, path, problems)
 
 

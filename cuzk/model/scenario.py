@@ -101,10 +101,13 @@ class Scenario(Model):
     @model_validator(mode="before")
     @classmethod
     def _circuit_of_mix(cls, data: Any) -> Any:
-        if isinstance(data, dict) and "circuit" not in data and isinstance(data.get("workload"), dict):
+        """A mix says which circuits there are: a circuit beside it (of an extended file) that is not in it counts for nothing."""
+        if isinstance(data, dict) and isinstance(data.get("workload"), dict):
             entries = data["workload"].get("circuits")
-            if isinstance(entries, list) and entries and isinstance(entries[0], dict) and "circuit" in entries[0]:
-                return data | {"circuit": entries[0]["circuit"]}
+            if isinstance(entries, list) and entries and all(isinstance(e, dict) and "circuit" in e for e in entries):
+                mixed = [entry["circuit"] for entry in entries]
+                if "circuit" not in data or data["circuit"] not in mixed:
+                    return data | {"circuit": mixed[0]}
         return data
 
     def circuits(self) -> list[Circuit]:

@@ -25,6 +25,8 @@ from cuzk.errors import OutOfMemoryError
 
 RETRY = "retry"
 FAILED = "failed"
+CACHE = "allocator cache"
+"""Holder of what an allocator keeps for itself."""
 Order = Literal["fifo", "by-proof", "random"]
 
 
@@ -78,7 +80,7 @@ class Pool:
         """buffer -> [count, bytes, bytes untouched]"""
         self.peak_held: dict[str, tuple[int, int]] = {}
         self.keeps_holders = True
-        """Whether `peak_held` is wanted: who held what at the live peak."""
+        """Whether `peak_held` is wanted: who held what at the reserved peak, caches included."""
         self.touching: Callable[[], dict[str, int]] | None = None
         """What of `untouched` is resident by now, by buffer, for a caller that can tell while a step runs."""
 
@@ -105,7 +107,7 @@ class Pool:
         touched = self.touching() if self.touching is not None else {}
         rows = [(name, count, size - lazy + touched.get(name, 0)) for name, (count, size, lazy) in self.held.items() if count]
         if self.cached:
-            rows.append(("allocator cache", 1, self.cached))
+            rows.append((CACHE, 1, self.cached))
         return sorted(rows, key=lambda row: (-row[2], row[0]))
 
 
@@ -179,6 +181,10 @@ class Arbiter:
     def known_claim(self, name: str) -> None:
         """Raises KeyError if there is no such lock or permit."""
         self._claims[name]
+
+    def units(self, name: str) -> int:
+        """How many there are of a lock (one) or permit."""
+        return self._claims[name].units
 
     def known_channel(self, name: str) -> None:
         """Raises KeyError if there is no such channel."""
@@ -303,10 +309,12 @@ class Arbiter:
             live = target.live = target.live + nbytes
             if live > target.peak_live:
                 target.peak_live, target.peak_live_at = live, self.now
-                if target.keeps_holders:
-                    target.peak_held = {name: (held[0], held[1]) for name, held in target.held.items() if held[0]}
             if live + target.cached > target.peak_reserved:
                 target.peak_reserved, target.peak_reserved_at = live + target.cached, self.now
+                if target.keeps_holders:
+                    target.peak_held = {name: (held[0], held[1]) for name, held in target.held.items() if held[0]}
+                    if target.cached:
+                        target.peak_held[CACHE] = (1, target.cached)
 
     def touch(self, token: Token, buffer: str) -> None:
         """The pages of a lazy buffer are resident now. Raises OutOfMemory if that is more than there is."""

@@ -191,6 +191,8 @@ class _Walk:
     def alloc(self, path: str, name: str, state: _State) -> None:
         if not self.known(path, "buffer", name, self.pipeline.buffers):
             return
+        if self.pipeline.buffers[name].scope != "token":  # made once, and kept
+            return
         if name in state.live:
             self.say("error", path, f"allocates {name}, which is live since {state.live[name]}")
         state.live[name] = path

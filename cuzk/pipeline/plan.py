@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from cuzk.errors import InputError
 from cuzk.model.circuit import Circuit
+from cuzk.model.formula import Formula
 from cuzk.model.policy import Policy
 from cuzk.model.scenario import Scenario
 from cuzk.pipeline.arbiter import Arbiter, Order
@@ -57,13 +59,26 @@ class Plan:
 
     def _unclaimed_ram(self, names: dict[str, Any]) -> int:
         """RAM that a byte budget hands out: the limit less the margin and the residents."""
-        specs = [spec for spec in self.pipeline.buffers.values() if spec.scope == "run" and GPU not in spec.pool]
-        residents = sum(int(spec.size.compile()(names)) for spec in specs)
+        specs = {b: spec for b, spec in self.pipeline.buffers.items() if spec.scope == "run" and GPU not in spec.pool}
+        residents = sum(self.number(spec.size, names, "buffers", buffer, "size") for buffer, spec in specs.items())
         return int(names["ram"]) - (self.policy.budget_margin or 0) - residents
 
     def size(self, buffer: str, circuit: Circuit, gpu: int = 0) -> int:
         """Bytes of one instance of `buffer`."""
-        return self.pipeline.buffers[buffer].size.size(self.names(circuit, gpu))
+        return self.number(self.pipeline.buffers[buffer].size, self.names(circuit, gpu), "buffers", buffer, "size")
+
+    def number(self, formula: Formula, names: dict[str, Any], *loc: str | int) -> int:
+        """A whole number that the pipeline gives as a formula at `loc`. Raises ScenarioError, which names the place."""
+        try:
+            return formula.size(names)
+        except InputError as error:
+            unknown = sorted(formula.names - names.keys())
+            hint = "" if not unknown else f" (a parameter that the calibration {self._calibration_name} does not give?)"
+            raise self.scenario.error(("pipeline", *loc), f"{error}{hint}") from None
+
+    @property
+    def _calibration_name(self) -> str:
+        return f"'{self.scenario.calibration.name}'" if self.scenario.calibration else "(none)"
 
     def residents(self) -> list[tuple[str, str, int]]:
         """(buffer, pool, bytes) of all that is there before the start: keys, matrices, contexts."""
@@ -72,7 +87,7 @@ class Plan:
             if spec.scope != "run":
                 continue
             for pool, gpu in self._pools_of(spec):
-                sizes = [(c.name, spec.size.size(self.names(c, gpu))) for c in self.circuits.values()]
+                sizes = [(c.name, self.size(name, c, gpu)) for c in self.circuits.values()]
                 of_circuit = len(sizes) > 1 and bool(spec.size.names & set(self.scenario.circuit.names()))
                 rows += [(f"{name} {c}", pool, n) for c, n in sizes] if of_circuit else [(name, pool, sizes[0][1])]
         return [row for row in rows if row[2] > 0]
@@ -96,7 +111,8 @@ class Plan:
             instances = [f"{name}:{gpu}" for gpu in range(self.gpus)] if lock.per == "gpu" else [name]
             locks |= dict.fromkeys(instances, lock.order == "barging")
         permits: dict[str, tuple[int, Order]] = {
-            name: (permit.count.size(names), permit.order) for name, permit in self.pipeline.permits.items()
+            name: (self.number(permit.count, names, "permits", name, "count"), permit.order)
+            for name, permit in self.pipeline.permits.items()
         }
         for name, worker in self.pipeline.workers.items():
             if worker.limit is not None:
@@ -106,7 +122,7 @@ class Plan:
             locks=locks,
             permits=permits,
             channels={
-                name: None if channel.capacity is None else channel.capacity.size(names)
+                name: None if channel.capacity is None else self.number(channel.capacity, names, "channels", name, "capacity")
                 for name, channel in self.pipeline.channels.items()
             },
             parents={"pinned": "ram"},
@@ -125,7 +141,8 @@ class Plan:
 
     def worker_count(self, worker: str) -> int:
         """Instances of a pool worker per GPU or host."""
-        return self.pipeline.workers[worker].count.size(self.names(self.scenario.circuit))
+        names = self.names(self.scenario.circuit)
+        return self.number(self.pipeline.workers[worker].count, names, "workers", worker, "count")
 
 
 def limit_permit(worker: str) -> str:
@@ -140,7 +157,10 @@ def compile(scenario: Scenario) -> Plan:
     """
     given = scenario.pipeline
     if isinstance(given, dict):
-        return Plan(scenario, scenario.parse("pipeline", Pipeline), preset_policy("phase12", scenario.policy))
+        pipeline = scenario.parse("pipeline", Pipeline)
+        if pipeline.preset not in PHASES:
+            raise scenario.error(("pipeline", "preset"), f"no preset {pipeline.preset!r}; there are {', '.join(PHASES)}")
+        return Plan(scenario, pipeline, preset_policy(pipeline.preset, scenario.policy))
     if given not in PHASES:
         raise scenario.error(("pipeline",), f"no preset {given!r}; there are {', '.join(PHASES)}")
     policy = preset_policy(given, scenario.policy)

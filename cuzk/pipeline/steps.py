@@ -174,7 +174,7 @@ class Join(StepBase):
 class Complete(StepBase):
     """The partition's proof is out. A proof ends, and admits the next one, when all its partitions completed."""
 
-    complete: Literal["partition"] = "partition"
+    complete: Literal["partition"]  # no default: a dump that leaves defaults out must name the step
 
 
 _STEPS: dict[str, type[StepBase]] = {
@@ -282,6 +282,8 @@ class Pipeline(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     name: str
+    preset: str = "phase12"
+    """Whose values the options take that the policy leaves open (`pw`, `gw`, … in formulas)."""
     buffers: dict[str, BufferSpec]
     locks: dict[str, LockSpec] = {}
     permits: dict[str, PermitSpec] = {}

@@ -15,7 +15,7 @@ from cuzk.pipeline.plan import compile
 from cuzk.sim.engine import Options
 from cuzk.sim.result import SimResult, Verdict
 from cuzk.sim.run import run_plan
-from cuzk.sim.sweeps import bare, in_parallel
+from cuzk.sim.sweeps import Progress, bare, in_parallel
 
 PACES = ("s_per_proof", "steady_s_per_proof", "prove_s")
 OUTSIDE_ERROR = 0.05
@@ -93,7 +93,8 @@ class Uncertainty:
             result.extra["reason"] = self.reason
 
 
-def uncertainty(scenario: Scenario, seeds: int = 20, *, processes: int | None = None) -> Uncertainty:
+def uncertainty(scenario: Scenario, seeds: int = 20, *, processes: int | None = None,
+                progress: Progress | None = None) -> Uncertainty:  # fmt: skip
     """Run `seeds` seeds, each with the cost laws drawn within their errors. The first is the plain run's."""
     plan = compile(scenario)
     names = {k: v for k, v in plan.names(scenario.circuit).items() if isinstance(v, (int, float))}
@@ -105,7 +106,7 @@ def uncertainty(scenario: Scenario, seeds: int = 20, *, processes: int | None = 
         options = Options(unlimited_ram=True, errors=drawn, extra_error=extra)
         return bare(run_plan(plan, scenario.seed + number, options))
 
-    runs = in_parallel([lambda n=n: job(n) for n in range(seeds)], processes)
+    runs = in_parallel([lambda n=n: job(n) for n in range(seeds)], processes, progress)
     limit, calibration = plan.pools["ram"], scenario.calibration
     values: dict[str, list[float | None]] = {pool: [run.peaks[pool].resident_bytes for run in runs] for pool in runs[0].peaks}
     values["ram"] = widened(values["ram"], "peak_ram_gib", calibration)
@@ -156,11 +157,12 @@ class Exploration:
             result.extra["reason"] = f"{pool} runs out in {self.oom_orders} of {self.n} orders of events"
 
 
-def explore(scenario: Scenario, n: int = 20, *, processes: int | None = None) -> Exploration:
+def explore(scenario: Scenario, n: int = 20, *, processes: int | None = None,
+            progress: Progress | None = None) -> Exploration:  # fmt: skip
     """Run `n` legal orders of events; the first is the plain run."""
     plan = compile(scenario)
     jobs = [lambda k=k: bare(run_plan(plan, None, Options(shuffle=k or None))) for k in range(n)]
-    runs = in_parallel(jobs, processes)
+    runs = in_parallel(jobs, processes, progress)
     for run in runs:
         run.scenario = scenario
     peaks = {pool: max(run.peaks[pool].resident_bytes for run in runs) for pool in runs[0].peaks}

@@ -36,7 +36,8 @@ class Costs:
         return self._names[key]
 
     def size(self, buffer: str, circuit: str, gpu: int) -> int:
-        return self.plan.pipeline.buffers[buffer].size.size(self.names(circuit, gpu))
+        formula = self.plan.pipeline.buffers[buffer].size
+        return self.plan.number(formula, self.names(circuit, gpu), "buffers", buffer, "size")
 
     def cls(self, group: str, capacity: float, exponent: float, m: float) -> SlowdownClass:
         key = (group, m)

@@ -29,6 +29,9 @@ from cuzk.trace.event import Event
 Durations = dict[tuple[int, int, str], list[float]]
 """(proof, partition, step) -> seconds of its runs in order: measured ones, for a replay."""
 
+TIME_SLICE_S = 0.004
+"""For so long another thread may have the processor."""
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -249,6 +252,14 @@ class Engine:
             self._delay(2.0 * self._wake_s * self.shuffle.random(), owner, True)
         else:
             self.runnable.append((owner, True))
+
+    def go_on(self, actor: Actor) -> bool:
+        """Another legal order: whoever has woken somebody may lose the processor before its next step."""
+        assert self.shuffle is not None
+        if self.shuffle.random() < 0.75:
+            return True
+        self._delay(TIME_SLICE_S * self.shuffle.random(), actor, True)
+        return False
 
     def tick(self) -> None:
         """SimPy's clock has moved: so do all others."""

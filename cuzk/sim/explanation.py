@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cuzk.model.scenario import Scenario
@@ -26,7 +26,12 @@ class _SetState:
     doing: dict[tuple[str, str], tuple[str, float]] = field(default_factory=dict)
     """(worker, name) -> ('runs' | 'waits for', since)"""
     held: dict[str, int] = field(default_factory=dict)
+    done: set[str] = field(default_factory=set)
+    """Steps that have ended."""
     last: str = "admitted"
+
+    def runs(self, step: str) -> bool:
+        return any(name == step and what == "runs" for (_, name), (what, _) in self.doing.items())
 
     def stage(self) -> str:
         if not self.doing:
@@ -40,9 +45,12 @@ class Explanation:
     result: SimResult
     pool: str
     """The pool that is explained: the one that ran out, or the tightest."""
+    peak: Peak
+    """Its level at `at_s`: the highest, or the one at which a request did not fit."""
     at_s: float
     composition: list[dict[str, Any]]
-    """Rows {stage, sets, buffers: [{buffer, count, bytes}], bytes}: live bytes by what the holding sets were doing."""
+    """Rows {stage, sets, buffers: [{buffer, count, bytes}], bytes}: the level by what the holding sets were doing. Their bytes
+    add up to `peak`; pages that a set has not touched yet are not in it."""
     waits: list[dict[str, Any]]
     """The chain of waits at that time: {what, sets, oldest_s, served_by}."""
     binding: list[dict[str, Any]]
@@ -55,7 +63,7 @@ class Explanation:
             "verdict": self.result.verdict,
             "pool": self.pool,
             "at_s": round(self.at_s, 6),
-            "peak": self.result.peaks[self.pool].to_json(),
+            "peak": self.peak.to_json(),
             "composition": self.composition,
             "waits": self.waits,
             "waited_s": self.result.waited_s,
@@ -71,26 +79,33 @@ def explain(scenario: Scenario, *, seed: int | None = None, changes: bool = True
     engine = Engine(plan, scenario.seed if seed is None else seed, Options(trace=True))
     engine.run()
     result = result_of(engine)
-    pool, at_s = _moment(result)
+    pool, peak = _moment(result)
     events = result.events or []
-    sets = _states(events, pool, at_s)
+    sets = _states(events, pool, peak, result.oom is not None)
+    touched_by = {name: spec.touched_by for name, spec in plan.pipeline.buffers.items() if spec.touched_by and spec.pool == "ram"}
     tried = nearest_changes(scenario, seed) if changes else []
-    return Explanation(result, pool, at_s, _composition(sets, result.peaks[pool]), _waits(sets, events, at_s),
+    return Explanation(result, pool, peak, peak.at_s, _composition(sets, peak, touched_by), _waits(sets, events, peak.at_s),
                        over_time(engine), tried)  # fmt: skip
 
 
-def _moment(result: SimResult) -> tuple[str, float]:
-    if result.oom is not None:
-        return result.oom.pool, result.oom.at_s
-    pool, peak = max(result.peaks.items(), key=lambda item: (item[1].resident_bytes / item[1].capacity_bytes, item[0]))
-    return pool, peak.at_s
+def _moment(result: SimResult) -> tuple[str, Peak]:
+    """The pool to explain and its level then."""
+    oom = result.oom
+    if oom is not None:
+        at_peak = result.peaks[oom.pool]
+        level = replace(at_peak, resident_bytes=oom.level_bytes, at_s=oom.at_s, holders=oom.holders)
+        return oom.pool, level
+    return max(result.peaks.items(), key=lambda item: (item[1].resident_bytes / item[1].capacity_bytes, item[0]))
 
 
-def _states(events: Iterable[Event], pool: str, until: float) -> dict[Set, _SetState]:
-    """Every set at the instant `until`, before what is freed then."""
+def _states(events: Iterable[Event], pool: str, peak: Peak, ran_out: bool) -> dict[Set, _SetState]:
+    """Every set at the instant of `peak`, before what is freed then."""
     sets: dict[Set, _SetState] = {}
+    until, on_device = peak.at_s, pool.startswith("vram")
     for event in events:
-        if event.t > until or (event.t == until and event.kind == "free"):
+        if event.t > until or (ran_out and event.kind == "oom"):
+            break
+        if event.t == until and event.kind == "free" and not (ran_out or on_device):
             break
         if event.proof is None or event.partition is None or event.partition < 0:
             continue
@@ -101,16 +116,22 @@ def _states(events: Iterable[Event], pool: str, until: float) -> dict[Set, _SetS
         elif event.kind in ("end", "grant"):
             state.doing.pop(key, None)
             state.last = event.name
+            state.done.add(event.name)
         elif event.kind == "alloc" and event.pool == pool and event.bytes is not None:
             state.held[event.name] = event.bytes
         elif event.kind == "free" and event.pool == pool:
             state.held.pop(event.name, None)
+        if event.t == until and not ran_out and on_device and event.pool == pool and event.reserved == peak.reserved_bytes:
+            break
     return sets
 
 
-def _composition(sets: dict[Set, _SetState], peak: Peak) -> list[dict[str, Any]]:
+def _composition(sets: dict[Set, _SetState], peak: Peak, touched_by: dict[str, str]) -> list[dict[str, Any]]:
+    for state in sets.values():
+        state.held = {name: n for name, n in state.held.items() if n}
+    _keep_resident(list(sets.values()), peak, touched_by)
     rows: dict[str, dict[str, Any]] = {}
-    by_sets: dict[str, int] = {}
+    by_sets: dict[str, list[int]] = {}
     for state in sets.values():
         if not state.held:
             continue
@@ -121,11 +142,17 @@ def _composition(sets: dict[Set, _SetState], peak: Peak) -> list[dict[str, Any]]
             entry[0] += 1
             entry[1] += nbytes
             row["bytes"] += nbytes
-            by_sets[buffer] = by_sets.get(buffer, 0) + 1
-    kept = {b: [c - by_sets.get(b, 0), n] for b, c, n in peak.holders if b not in by_sets}
+            total = by_sets.setdefault(buffer, [0, 0])
+            total[0] += 1
+            total[1] += nbytes
+    kept: dict[str, list[int]] = {}
+    for buffer, count, nbytes in peak.holders:
+        theirs = by_sets.get(buffer, [0, 0])
+        if nbytes > theirs[1]:
+            kept[buffer] = [max(1, count - theirs[0]), nbytes - theirs[1]]
     if kept:
-        total = sum(n for _, n in kept.values())
-        rows["resident"] = {"stage": "resident from the start", "sets": 0, "bytes": total, "buffers": kept}
+        total_bytes = sum(n for _, n in kept.values())
+        rows["resident"] = {"stage": "held by no set", "sets": 0, "bytes": total_bytes, "buffers": kept}
     out = sorted(rows.values(), key=lambda row: -row["bytes"])
     for row in out:
         row["buffers"] = [
@@ -133,6 +160,24 @@ def _composition(sets: dict[Set, _SetState], peak: Peak) -> list[dict[str, Any]]
             for buffer, (count, nbytes) in sorted(row["buffers"].items(), key=lambda item: -item[1][1])
         ]
     return out
+
+
+def _keep_resident(states: list[_SetState], peak: Peak, touched_by: dict[str, str]) -> None:
+    """Of buffers whose pages come while a step runs, only what is there: whole where the step has ended, the rest of the
+    level shared by the sets at which it runs."""
+    resident = {name: nbytes for name, _, nbytes in peak.holders}
+    for buffer, step in touched_by.items():
+        holding = [state for state in states if buffer in state.held]
+        partly = [state for state in holding if step not in state.done]
+        writing = [state for state in partly if state.runs(step)]
+        left = resident.get(buffer, 0) - sum(state.held[buffer] for state in holding if step in state.done)
+        for state in partly:
+            del state.held[buffer]
+        for index, state in enumerate(writing):
+            share = max(0, left) // (len(writing) - index)
+            left -= share
+            if share:
+                state.held[buffer] = share
 
 
 def _waits(sets: dict[Set, _SetState], events: list[Event], at_s: float) -> list[dict[str, Any]]:

@@ -133,7 +133,12 @@ class _Compiler(WorkCompiler):
         engine, arbiter, ledger = self.engine, self.engine.arbiter, self.engine.ledger
         name = self.plan.claim_instance(step.acquire, self.gpu)
         arbiter.known_claim(name)
-        n = 1 if step.n is None else step.n.size(self.costs.names(self.circuit, self.gpu))
+        names = self.costs.names(self.circuit, self.gpu)
+        n = 1 if step.n is None else self.plan.number(step.n, names, *at, "n")
+        units = arbiter.units(name)
+        if n > units:
+            message = f"asks for {n:,} units of {name}, which has {units:,} in all: it would wait for ever"
+            raise self.plan.scenario.error(("pipeline", *at), message)
 
         def op(actor: Actor) -> bool:
             granted = arbiter.acquire(actor, actor.token, name, n)
@@ -159,7 +164,7 @@ class _Compiler(WorkCompiler):
                 return False
             arbiter.release(token, name)
             ledger.held[name] += engine.now
-            return True
+            return not (arbiter.woken and engine.shuffle is not None) or engine.go_on(actor)
 
         self.ops.append(op)
 

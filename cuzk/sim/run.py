@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 
 from cuzk.model.scenario import Scenario
-from cuzk.pipeline.arbiter import OutOfMemory
 from cuzk.pipeline.plan import Plan, compile
 from cuzk.sim.bottleneck import bottleneck, shares
 from cuzk.sim.engine import Engine, Options
-from cuzk.sim.result import Oom, Peak, SimResult
+from cuzk.sim.result import Holders, Oom, Peak, SimResult
 from cuzk.trace.throughput import Throughput, throughput
+
+PAGE_BYTES = 1 << 12
 
 
 def simulate(scenario: Scenario, *, seed: int | None = None, trace: bool = False,
@@ -35,7 +36,7 @@ def result_of(engine: Engine) -> SimResult:
     plan, done = engine.plan, engine.admission.completion_s
     whole = [proof for proof in engine.admission.proofs if proof.completed_s is not None]
     all_out = len(whole) == plan.scenario.workload.proofs
-    oom = _oom(engine.oom)
+    oom = _oom(engine)
     used = shares(engine)
     workers = sum(
         plan.worker_count(name) * (plan.gpus if worker.per == "gpu" else 1)
@@ -69,14 +70,26 @@ def result_of(engine: Engine) -> SimResult:
     )
 
 
-def _oom(found: tuple[float, OutOfMemory] | None) -> Oom | None:
-    if found is None:
+def _oom(engine: Engine) -> Oom | None:
+    if engine.oom is None:
         return None
-    at_s, error = found
-    token = error.token
+    at_s, error = engine.oom
+    token, ledger = error.token, engine.ledger
     where = {} if token is None or token.proof < 0 else {"proof": token.proof, "partition": token.partition}
-    return Oom(error.pool, error.buffer, at_s, error.request_bytes, error.level_bytes, error.capacity_bytes,
-               error.holders, **where)  # fmt: skip
+    level, capacity, holders = error.level_bytes, error.capacity_bytes, error.holders
+    if error.pool == "ram":
+        # the limit is the machine's: what the allocator's pages take beside the sets counts on the level's side
+        capacity = engine.plan.pools["ram"]
+        level = min(capacity, ledger.with_slack(level))
+        holders = _adding_up(holders, level)
+    return Oom(error.pool, error.buffer, at_s, error.request_bytes, level, capacity, holders, **where)
+
+
+def _adding_up(holders: Holders, level: int) -> Holders:
+    """The holders of a level of RAM, with a row for what the allocator's pages exceed them by."""
+    slack = level - sum(nbytes for _, _, nbytes in holders)
+    rows = [*holders, ("allocator slack", 1, slack)] if slack >= PAGE_BYTES else holders
+    return sorted(rows, key=lambda row: (-row[2], row[0]))
 
 
 def _peaks(engine: Engine) -> dict[str, Peak]:
@@ -84,8 +97,10 @@ def _peaks(engine: Engine) -> dict[str, Peak]:
     for name, pool in engine.arbiter.pools.items():
         capacity = engine.plan.pools[name]
         if name == "ram":
-            levels = (pool.peak_live, ledger.with_slack(pool.peak_reserved), ledger.with_slack(ledger.peak_resident))
-            peaks[name] = Peak(*levels, ledger.peak_resident_at, capacity, ledger.peak_holders)
+            # pages that come evenly reach the limit between two bytes
+            most = ledger.peak_resident if engine.options.unlimited_ram else min(ledger.peak_resident, pool.capacity)
+            levels = (pool.peak_live, ledger.with_slack(pool.peak_reserved), ledger.with_slack(most))
+            peaks[name] = Peak(*levels, ledger.peak_resident_at, capacity, _adding_up(ledger.peak_holders, levels[2]))
         else:
             holders = sorted(((b, c, n) for b, (c, n) in pool.peak_held.items()), key=lambda row: (-row[2], row[0]))
             levels = (pool.peak_live, pool.peak_reserved, pool.peak_reserved)

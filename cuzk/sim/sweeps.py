@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -14,6 +15,8 @@ from cuzk.sim.result import SimResult
 from cuzk.sim.run import simulate
 
 T = TypeVar("T")
+Progress = Callable[[int, int], None]
+"""Told (done, of how many) now and then."""
 _jobs: Sequence[Callable[[], Any]] = ()
 
 
@@ -24,7 +27,7 @@ class SweepRow:
 
 
 def sweep(scenario: Scenario, axes: Mapping[str, Iterable[Any]], *, seed: int | None = None,
-          processes: int | None = None) -> list[SweepRow]:  # fmt: skip
+          processes: int | None = None, progress: Progress | None = None) -> list[SweepRow]:  # fmt: skip
     """Simulate every combination of policy values, such as `{"pw": range(1, 25), "gw": [1, 2, 3]}`.
 
     Each row equals the single run of its scenario, bit for bit. `processes`: default one per core.
@@ -33,7 +36,7 @@ def sweep(scenario: Scenario, axes: Mapping[str, Iterable[Any]], *, seed: int | 
     combinations = [dict(zip(names, values, strict=True)) for values in itertools.product(*(list(axes[n]) for n in names))]
 
     variants = [scenario.with_policy(**settings) for settings in combinations]
-    results = in_parallel([lambda v=v: bare(simulate(v, seed=seed)) for v in variants], processes)
+    results = in_parallel([lambda v=v: bare(simulate(v, seed=seed)) for v in variants], processes, progress)
     for result, variant in zip(results, variants, strict=True):
         result.scenario = variant
     return [SweepRow(settings, result) for settings, result in zip(combinations, results, strict=True)]
@@ -45,19 +48,35 @@ def bare(result: SimResult) -> SimResult:
     return result
 
 
-def in_parallel(jobs: Sequence[Callable[[], T]], processes: int | None = None) -> list[T]:
+def in_parallel(jobs: Sequence[Callable[[], T]], processes: int | None = None,
+                progress: Progress | None = None) -> list[T]:  # fmt: skip
     """The results of `jobs`, in order. They run in forked processes, so they need not be picklable, but results must."""
     global _jobs
     workers = min(len(jobs), processes or len(os.sched_getaffinity(0)))
     if workers < 2 or multiprocessing.current_process().daemon:
-        return [job() for job in jobs]
+        return _collect((job() for job in jobs), len(jobs), progress)
     _jobs = jobs
     try:
         # large jobs first would need to know them; small chunks keep the processes even
-        with multiprocessing.get_context("fork").Pool(workers) as pool:
-            return pool.map(_run, range(len(jobs)), chunksize=max(1, len(jobs) // (workers * 16)))
+        with multiprocessing.get_context("fork").Pool(workers, _leave_signals_to_the_parent) as pool:
+            chunk = max(1, min(64, len(jobs) // (workers * 16)))
+            return _collect(pool.imap(_run, range(len(jobs)), chunksize=chunk), len(jobs), progress)
     finally:
         _jobs = ()
+
+
+def _collect(results: Iterable[T], total: int, progress: Progress | None) -> list[T]:
+    out: list[T] = []
+    for result in results:
+        out.append(result)
+        if progress is not None:
+            progress(len(out), total)
+    return out
+
+
+def _leave_signals_to_the_parent() -> None:
+    """Ctrl-C reaches every process of a terminal: the parent ends the others, without a word from each."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _run(index: int) -> Any:

@@ -6,6 +6,7 @@ a killed run has left can still be read. Reading streams too, and names the line
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -41,7 +42,11 @@ class TraceWriter:
     def __init__(self, path: str | os.PathLike[str], header: dict[str, Any]) -> None:
         """Raises OSError."""
         self._target = Path(path)
-        self._part = self._target.with_name(self._target.name + ".part")
+        if self._target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+        # a device or a pipe is written to as it is: a rename would put a file in its place
+        special = self._target.exists() and not self._target.is_file()
+        self._part = self._target if special else self._target.with_name(self._target.name + ".part")
         self._file: IO[str] | None = open(self._part, "w", encoding="utf-8")  # noqa: SIM115 - lives until close()
         self._file.write(_line({"trace": VERSION, **header}))
 
@@ -54,7 +59,8 @@ class TraceWriter:
         if self._file is not None:
             self._file.close()
             self._file = None
-            os.replace(self._part, self._target)
+            if self._part != self._target:
+                os.replace(self._part, self._target)
 
     def __enter__(self) -> Self:
         return self

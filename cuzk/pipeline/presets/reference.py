@@ -35,7 +35,7 @@ def reference(name: str, policy: Policy) -> Pipeline:
         if _dealloc_mode(policy, path) != "inline":
             workers[f"dealloc_{path}"] = {"start": "spawned", "steps": _dealloc(path, policy, vectors)}
     return Pipeline.model_validate({
-        "name": name,
+        "name": name, "preset": name,
         "buffers": buffers(policy, vectors, whole),
         "locks": _locks(policy),
         "permits": _permits(policy),

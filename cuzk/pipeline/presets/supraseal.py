@@ -73,7 +73,7 @@ def supraseal(name: str, policy: Policy) -> Pipeline:
     if policy.prove_api == "split":
         workers["finaliser"] = {"start": "spawned", "steps": _finish(own)}
     return Pipeline.model_validate({
-        "name": name, "buffers": buffers, "locks": {"gpu_mutex": {"per": "gpu", "order": policy.lock_order}},
+        "name": name, "preset": name, "buffers": buffers, "locks": {"gpu_mutex": {"per": "gpu", "order": policy.lock_order}},
         "permits": {"source": {"count": "pw"}} if own else {}, "channels": {"ready": {}}, "workers": workers,
         "reclaims": ["vram:$gpu"],
     })  # fmt: skip
