@@ -14,7 +14,8 @@ import numpy as np
 
 from cuzk import native
 from cuzk.circuits.template import Part, Template, TemplateMatrix
-from cuzk.errors import FormatError
+from cuzk.errors import FormatError, InputError
+from cuzk.groth16.formats.files import map_file
 
 MAGIC = b"CUZKTPL1"
 _ALIGN = 64
@@ -126,9 +127,8 @@ def _load_part(reader: _Reader, head: dict, nonzeros: list[int], columns: int, c
 
 def is_template(path: str | os.PathLike[str]) -> bool:
     try:
-        with open(path, "rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
-    except OSError:
+        return map_file(path)[: len(MAGIC)].tobytes() == MAGIC
+    except InputError:
         return False
 
 

@@ -48,11 +48,13 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     from cuzk.circuits.builtin.registry import builtin
     from cuzk.errors import InputError
+    from cuzk.groth16.formats.files import require_writable
     from cuzk.groth16.formats.matrices import write_pce
     from cuzk.groth16.formats.r1cs import write_r1cs
     from cuzk.groth16.formats.wtns import write_wtns_chunks
     from cuzk.groth16.inspect import domain_for, proof_memory, size_text
 
+    require_writable(args.r1cs, args.pce, args.wtns, args.yaml, args.template, inputs=(args.name,))
     if args.name.lower().startswith("porep-"):
         from cuzk.cli.porep_circuit import run as run_porep
 

@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"{args.output}: an optimised key is a .ckey")
     if args.quotients and suffix != ".ckey":
         raise InputError(f"--quotients is for .ckey, not for {suffix or 'a name without suffix'}")
-    require_writable(args.output)
+    require_writable(args.output, inputs=(args.key, args.r1cs))
     if suffix in (".json", ".vk"):
         from cuzk.groth16.load import read_any_vk
 

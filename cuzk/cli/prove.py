@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     # NumPy's BLAS is not used; starting its threads costs a short proof a tenth of its time.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from cuzk.errors import InputError
-    from cuzk.groth16.formats.files import atomic_write, write_text
+    from cuzk.groth16.formats.files import atomic_write, require_writable, write_text
     from cuzk.groth16.formats.proof import proof_json, public_json
     from cuzk.groth16.formats.wtns import WtnsFile
     from cuzk.groth16.load import load_key
@@ -49,6 +49,9 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("--threads must be at least 1")
     if os.path.exists(args.output) and not os.path.isdir(args.output):
         raise InputError(f"{args.output}: is not a directory")
+    paths = {name: os.path.join(args.output, name) for name in ("proof.json", "public.json", "proof.bin")}
+    if os.path.isdir(args.output):
+        require_writable(*paths.values(), inputs=(args.key, args.witness, args.r1cs))
     witness = WtnsFile(args.witness)
     key = load_key(args.key, args.r1cs)
     witness.check_fits(key.n_wires, args.key)
@@ -61,7 +64,6 @@ def run(args: argparse.Namespace) -> int:
         os.makedirs(args.output, exist_ok=True)
     except OSError as error:
         raise InputError(f"{args.output}: {error.strerror}") from error
-    paths = {name: os.path.join(args.output, name) for name in ("proof.json", "public.json", "proof.bin")}
     write_text(paths["proof.json"], proof_json(made.proof))
     write_text(paths["public.json"], public_json(made.public))
     with atomic_write(paths["proof.bin"]) as file:

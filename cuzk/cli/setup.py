@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     if args.quotients and suffix != ".ckey":
         raise InputError(f"--quotients is for .ckey; a {suffix} serves one quotient by its format")
     quotients = args.quotients or QUOTIENTS
-    require_writable(args.output, args.vkey)
+    require_writable(args.output, args.vkey, inputs=(args.r1cs, args.ptau))
     system = read_r1cs_system(args.r1cs)
     progress = terminal_progress()
     if args.ptau:

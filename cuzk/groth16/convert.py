@@ -8,12 +8,13 @@ from hashlib import blake2b
 
 import numpy as np
 
-from cuzk.errors import InputError
+from cuzk.errors import FormatError, InputError
 from cuzk.groth16 import points, transforms
 from cuzk.groth16.formats.ckey import CkeyArrays, write_ckey
 from cuzk.groth16.formats.files import Path, write_text
 from cuzk.groth16.formats.mapped import MappedArray
 from cuzk.groth16.formats.vk import VerifyingKey
+from cuzk.groth16.interruptible import interruptible
 from cuzk.groth16.key import QUOTIENTS, ProvingKey, Query
 from cuzk.groth16.progress import Progress, silent
 
@@ -54,11 +55,16 @@ def optimise(
         raise InputError(
             f"{key.path}: the c-free quotient needs the matrix C, which a {key.kind} lacks; give --r1cs R1CS"
         )
-    forms = _forms(key, quotients, progress)
+    try:
+        forms = _forms(key, quotients, progress)
+    except transforms.FormsDisagree as error:
+        raise FormatError(key.path, str(error)) from error
     system = key.system.with_input_rows()
     a, b_g1, b_g2 = _filtered(key.a_query), _filtered(key.b_g1_query), _filtered(key.b_g2_query)
     if not np.array_equal(b_g1[0], b_g2[0]):
-        raise InputError(f"{key.path}: the lists of B in G1 and in G2 have points for different wires")
+        wire = int(np.setxor1d(b_g1[0], b_g2[0])[0])
+        sections = {"zkey": "6 and 7 (B in G1 and in G2)"}.get(key.kind, "b_g1 and b_g2")
+        raise FormatError(key.path, f"wire {wire} has a point in one list and infinity in the other", section=sections)
     odd, plain_l = {"c-free", "odd-coset"} & set(quotients), {"odd-coset", "bellman"} & set(quotients)
     arrays = CkeyArrays(
         g1=np.concatenate([key.alpha_g1, key.beta_g1, key.delta_g1]),
@@ -122,7 +128,7 @@ def _forms(key: ProvingKey, quotients: tuple[str, ...], progress: Progress) -> _
         assert forms.h_monomial is not None
         forms.h_odd = transforms.odd_from_monomial(forms.h_monomial, root, progress)
     if not had_both and forms.h_odd is not None and forms.h_monomial is not None:
-        transforms.check_forms_agree(forms.h_odd, forms.h_monomial, root)
+        interruptible(transforms.check_forms_agree, forms.h_odd, forms.h_monomial, root)
     if "c-free" in quotients and forms.l_c_free is None:
         assert forms.h_odd is not None and l_points is not None
         if key.h_monomial is not None:
@@ -130,7 +136,7 @@ def _forms(key: ProvingKey, quotients: tuple[str, ...], progress: Progress) -> _
         else:
             rows = transforms.row_points_from_odd(forms.h_odd, root, progress)
         forms.l_c_free = transforms.absorb(l_points, transforms.wire_points(key.system, rows))
-        transforms.check_absorbed(key.system, forms.h_odd, l_points, forms.l_c_free, root)
+        interruptible(transforms.check_absorbed, key.system, forms.h_odd, l_points, forms.l_c_free, root)
     return forms
 
 

@@ -103,7 +103,7 @@ def _ckey(path: Path, sample: int | None, progress: Progress) -> dict:
     checked = 0
     for name in ("g1", "g2"):
         points = file.mapped.array(name, "u8", (3, -1))
-        checked += _check_points(path, name, points, None, None, silent, may_be_infinity=False)
+        checked += _check_points(path, name, points, file.mapped.offset(name), None, silent, may_be_infinity=False)
     lists = {
         "ic": key.ic,
         "a_points": key.a_query.points,
@@ -116,7 +116,7 @@ def _ckey(path: Path, sample: int | None, progress: Progress) -> dict:
     }
     for name, points in lists.items():
         if points is not None:
-            checked += _check_points(path, name, points, None, sample, progress)
+            checked += _check_points(path, name, points, file.mapped.offset(name), sample, progress)
     system = key.system
     nonzeros = sum(m.nonzeros for m in (system.a, system.b, system.c) if m is not None)
     return {"points_checked": checked, "coefficients_checked": nonzeros}

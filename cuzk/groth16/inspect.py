@@ -59,7 +59,7 @@ def _detect_unmarked(path: Path, size: int) -> str:
             return "vk"
         if n_ic and end < size:
             return "params"
-    raise FormatError(path, "not a file of a kind that cuzk knows (no magic, and the counts of no unmarked format fit)")
+    raise FormatError(path, "not a file of a kind that cuzk knows (no magic, and the counts of no unmarked format fit)", offset=0)
 
 
 def inspect(path: Path) -> dict:

@@ -13,11 +13,11 @@ from functools import cached_property
 
 import numpy as np
 
-from cuzk.errors import InputError
+from cuzk.errors import FormatError, InputError
 from cuzk.groth16 import points
 from cuzk.groth16.constraints import ConstraintSystem
 from cuzk.groth16.formats.files import Path
-from cuzk.groth16.formats.vk import VerifyingKey
+from cuzk.groth16.formats.vk import Place, VerifyingKey
 
 QUOTIENTS = ("c-free", "odd-coset", "bellman")
 """Ways to get Σ (A·B − C) from the key, best first: 4, 6 and 7 transforms."""
@@ -84,6 +84,8 @@ class ProvingKey:
     h_monomial: np.ndarray | None
     read_system: Callable[[], ConstraintSystem] = field(repr=False)
     development: bool = False
+    place: Callable[[str], Place] | None = field(default=None, repr=False)
+    """As VerifyingKey.place."""
 
     @property
     def domain(self) -> int:
@@ -121,12 +123,19 @@ class ProvingKey:
             )
         return quotient
 
+    def _be(self, element: str, mont: np.ndarray) -> bytes:
+        try:
+            return points.from_mont(mont)
+        except points.PointError as error:
+            message = f"{element} of the verifying key: {error}"
+            if self.place is None:
+                raise FormatError(self.path, message) from error
+            path, section, offset = self.place(element)
+            raise FormatError(path, message, section=section, offset=offset) from error
+
     def verifying_key(self) -> VerifyingKey:
         """The key's public half."""
         names = ("alpha_g1", "beta_g2", "gamma_g2", "delta_g2", "beta_g1", "delta_g1")
-        try:
-            fixed = {name: points.from_mont(getattr(self, name)) for name in names}
-            ic = tuple(points.from_mont(self.ic[i : i + 1]) for i in range(len(self.ic)))
-        except points.PointError as error:
-            raise InputError(f"{self.path}: {error}") from error
-        return VerifyingKey(ic=ic, development=self.development, **fixed)
+        fixed = {name: self._be(name[:-3], getattr(self, name)) for name in names}
+        ic = tuple(self._be(f"IC[{i}]", self.ic[i : i + 1]) for i in range(len(self.ic)))
+        return VerifyingKey(ic=ic, development=self.development, place=self.place, **fixed)

@@ -79,29 +79,37 @@ def attach_r1cs(key: ProvingKey, r1cs: Path) -> None:
     for what, mine, theirs in pairs:
         if mine != theirs:
             raise InputError(f"{r1cs}: is not the circuit of {key.path}: {theirs} {what}, the key has {mine}")
-    if not _same_rows(own, other):
+    if first_difference(own, other) is not None:
         other, own = other.merged(), own.merged()
-        if not _same_rows(own, other):
-            raise InputError(f"{r1cs}: is not the circuit of {key.path}: the matrices A and B differ")
+        difference = first_difference(own, other)
+        if difference is not None:
+            name, row = difference
+            message = f"matrix {name} differs in row {row} (counted from 0)"
+            raise InputError(f"{r1cs}: is not the circuit of {key.path}: {message}")
     key.__dict__["system"] = other
 
 
-def _same_rows(own: ConstraintSystem, other: ConstraintSystem) -> bool:
-    """Whether A and B are the same, term by term; the order within a row does not matter."""
-    for mine, theirs in ((own.a, other.a), (own.b, other.b)):
-        rows = min(mine.rows, theirs.rows)
-        if mine.nonzeros != theirs.nonzeros or not np.array_equal(mine.row_ptr[: rows + 1], theirs.row_ptr[: rows + 1]):
-            return False
-        mine_order: slice | np.ndarray = slice(None)
-        their_order: slice | np.ndarray = slice(None)
-        if not np.array_equal(mine.col, theirs.col):
-            mine_order, their_order = (np.lexsort((m.col, m.row_of_term())) for m in (mine, theirs))
-            if not np.array_equal(mine.col[mine_order], theirs.col[their_order]):
-                return False
-        mine_values = own.table_mont[mine.coef_id[mine_order]]
-        if not np.array_equal(mine_values, other.table_mont[theirs.coef_id[their_order]]):
-            return False
-    return True
+def first_difference(own: ConstraintSystem, other: ConstraintSystem) -> tuple[str, int] | None:
+    """The matrix ("A" or "B") and row where two systems first differ, or None; the order within a row does not matter."""
+    for name, mine, theirs in (("A", own.a, other.a), ("B", own.b, other.b)):
+        # Rows past the end of one are empty there.
+        rows = max(mine.rows, theirs.rows)
+        counts = [np.pad(np.diff(m.row_ptr).astype(np.int64), (0, rows - m.rows)) for m in (mine, theirs)]
+        unequal = np.flatnonzero(counts[0] != counts[1])
+        alike = int(unequal[0]) if len(unequal) else rows
+        terms = int(counts[0][:alike].sum())
+        keys = [(m.row_of_term()[:terms], m.col[:terms], m.coef_id[:terms]) for m in (mine, theirs)]
+        if not np.array_equal(keys[0][1], keys[1][1]):
+            orders = [np.lexsort((col, row)) for row, col, _ in keys]
+            keys = [tuple(part[order] for part in key) for key, order in zip(keys, orders, strict=True)]
+        tables = (own.table_mont, other.table_mont)
+        wrong = keys[0][1] != keys[1][1]
+        wrong |= (tables[0][keys[0][2]] != tables[1][keys[1][2]]).any(axis=1)
+        if wrong.any():
+            return name, int(keys[0][0][int(np.argmax(wrong))])
+        if alike < rows:
+            return name, alike
+    return None
 
 
 def _from_zkey(path: Path) -> ProvingKey:
@@ -132,11 +140,15 @@ def _from_zkey(path: Path) -> ProvingKey:
         h_monomial=None,
         read_system=file.constraints,
         development=file.development,
+        place=file.place,
     )
 
 
 def _from_params(path: Path, r1cs: Path | None) -> ProvingKey:
+    from cuzk.groth16.formats.params import ParamsFile
+
     if r1cs is None:
+        ParamsFile(path)  # what is no .params at all is told so
         raise InputError(f"{path}: a .params file holds no matrices; give the circuit with --r1cs")
     system = read_r1cs_system(r1cs).merged().with_input_rows()
     a_wires, b_wires = densities(system)
@@ -204,6 +216,7 @@ def params_key(path: Path, circuit: ParamsCircuit) -> ProvingKey:
         h_monomial=mont["h"],
         read_system=circuit.read_system,
         development=file.development,
+        place=vk.place,
         **fixed,
     )
 

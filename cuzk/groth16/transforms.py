@@ -20,13 +20,23 @@ from cuzk.errors import InputError
 from cuzk.groth16.combine import combine
 from cuzk.groth16.constraints import ConstraintSystem
 from cuzk.groth16.field import FR_MODULUS, FR_R, fr_array, root_of_unity
+from cuzk.groth16.interruptible import interruptible
 from cuzk.groth16.progress import Progress, silent
 from cuzk.groth16.prover import quotient
 
 CHUNK = 1 << 14
 MINUS_HALF = (FR_MODULUS - 1) // 2
 MINUS_TWO = FR_MODULUS - 2
-BAD_POINTS = "so some of its points are wrong (cuzk inspect --deep names them); nothing was written"
+
+
+class FormsDisagree(InputError):
+    """A converted form is not that of the key it was made from: some of the key's points are wrong."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"the converted {what} points do not agree with those of the key, so some of its points are wrong "
+            "(cuzk inspect --deep names them); nothing was written"
+        )
 
 
 def _scaled(points: np.ndarray, base: int, scale: int, what: str, progress: Progress) -> np.ndarray:
@@ -46,7 +56,7 @@ def _transform(points: np.ndarray, root: int, inverse: bool, progress: Progress)
     what = f"transforming {len(points)} points"
     progress(what, 0, 1)
     points = np.array(points, dtype=np.uint64, order="C")
-    native.group_ntt_g1(points, root, inverse=inverse)
+    interruptible(native.group_ntt_g1, points, root, inverse)
     progress(what, 1, 1)
     return points
 
@@ -88,7 +98,7 @@ def wire_points(system: ConstraintSystem, row_points: np.ndarray) -> np.ndarray:
     """Q, one point a wire: the columns of C over the row points."""
     assert system.c is not None
     by_wire = system.c.transposed(system.n_wires)
-    return combine(by_wire, system.table_mont, row_points, 0, system.n_wires)
+    return interruptible(combine, by_wire, system.table_mont, row_points, 0, system.n_wires)
 
 
 def absorb(l_points: np.ndarray, q_points: np.ndarray) -> np.ndarray:
@@ -117,7 +127,7 @@ def check_forms_agree(h_odd: np.ndarray, h_monomial: np.ndarray, root: int) -> N
     native.fr_mul(values, fr_array([MINUS_TWO * FR_R % FR_MODULUS]), out=values)
     found = native.msm_g1(np.ascontiguousarray(h_odd), native.fr_to_std(values, out=values))
     if not np.array_equal(want, found):
-        raise InputError(f"the converted H points do not agree with those of the key, {BAD_POINTS}")
+        raise FormsDisagree("H")
 
 
 def check_absorbed(
@@ -137,4 +147,4 @@ def check_absorbed(
     l_sum = native.msm_g1(np.ascontiguousarray(l_points), np.ascontiguousarray(w_std[first:]))
     absorbed = native.msm_g1(np.ascontiguousarray(l_c_free), w_std)
     if not np.array_equal(native.g1_add(absorbed, c_sum), l_sum):
-        raise InputError(f"the converted L points do not agree with those of the key, {BAD_POINTS}")
+        raise FormsDisagree("L")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from cuzk.errors import InputError, ProofInvalid
+from cuzk.errors import FormatError, InputError, ProofInvalid
 from cuzk.groth16 import points
 from cuzk.groth16.field import FR_MODULUS
 from cuzk.groth16.formats.proof import Bundle, Proof
@@ -32,11 +32,18 @@ class Verifier:
 
     def _load(self, what: str, be: bytes, may_be_infinity: bool = False):
         if not may_be_infinity and not any(be):
-            raise InputError(f"{self.name}: {what} is the point at infinity")
+            raise self._bad(what, "the point at infinity")
         try:
             return points.load(be)
         except PointError as error:
-            raise InputError(f"{self.name}: {what}: {error}") from error
+            raise self._bad(what, str(error)) from error
+
+    def _bad(self, element: str, message: str) -> InputError:
+        """With its place in the file, where the key knows it."""
+        if self.key.place is None:
+            return InputError(f"{self.name}: {element}: {message}")
+        path, section, offset = self.key.place(element)
+        return FormatError(path, f"{element} of the verifying key: {message}", section=section, offset=offset)
 
     def check_public(self, public: Sequence[int]) -> None:
         """Raises InputError unless there are exactly n_public signals below r."""

@@ -42,7 +42,7 @@ def require_small(shape: Shape) -> None:
 def find_params(folder: str | PathLike[str], maker: PartitionMaker) -> str:
     """The .params in a folder of Filecoin's key files that has the counts of the sector's circuit. A .vk of the same name
     must be the head of it. Raises InputError that says what is there."""
-    candidates = sorted(Path(folder).glob("*.params"))
+    candidates = sorted(path for path in Path(folder).glob("*.params") if path.is_file())
     if not candidates:
         raise InputError(f"{folder}: no .params file there")
     sizes = PorepSizes(maker.shape, maker.template, 0.0, 0)

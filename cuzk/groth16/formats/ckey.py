@@ -84,12 +84,19 @@ class CkeyFile:
             h_monomial=h_monomial,
             read_system=self.constraints,
             development=self.development,
+            place=self._place,
         )
         if not key.quotients:
             raise FormatError(
                 self.path, "the arrays of no quotient are complete (h_odd with l_c_free or l, h_monomial with l)"
             )
         return key
+
+    def _place(self, element: str) -> tuple[Path, str, int]:
+        """As VerifyingKey.place."""
+        places = {"alpha": ("g1", 0), "beta": ("g2", 0), "gamma": ("g2", 192), "delta": ("g2", 384)}
+        name, at = places[element] if element in places else ("ic", 96 * int(element[3:-1]))
+        return self.path, name, self.mapped.offset(name) + at
 
     def _wires(self, name: str, check: bool) -> np.ndarray:
         wires = self.mapped.array(name, "u4", (-1,))

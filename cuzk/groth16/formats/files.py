@@ -7,7 +7,7 @@ import mmap
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from os import PathLike, fspath
 from typing import BinaryIO
 
@@ -24,7 +24,8 @@ def map_file(path: Path) -> np.ndarray:
     Raises InputError when there is no such regular file, FormatError when it is empty.
     """
     try:
-        with open(path, "rb") as file:
+        # A pipe without a writer would hold an ordinary open for ever.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise InputError(f"{fspath(path)}: not a regular file")
@@ -69,11 +70,19 @@ def atomic_write(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
         raise
 
 
-def require_writable(*paths: Path | None) -> None:
-    """Check before long work that files can be written there. Raises InputError."""
+def require_writable(*paths: Path | None, inputs: Iterable[Path | None] = ()) -> None:
+    """Check before long work that files can be written there, and that none takes the place of another or of an input.
+
+    Raises InputError.
+    """
+    taken = {os.path.realpath(path): f"{fspath(path)} is read" for path in inputs if path is not None}
     for path in paths:
         if path is None:
             continue
+        place = os.path.realpath(path)
+        if place in taken:
+            raise InputError(f"{fspath(path)}: cannot be written, {taken[place]} by the same command")
+        taken[place] = f"{fspath(path)} is written"
         folder = os.path.dirname(os.path.abspath(fspath(path)))
         if os.path.isdir(path):
             raise InputError(f"{fspath(path)}: is a directory")

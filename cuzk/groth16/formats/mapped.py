@@ -93,6 +93,10 @@ class MappedFile:
             raise FormatError(self.path, message, section=name)
         return found
 
+    def offset(self, name: str) -> int:
+        """Where an array begins in the file."""
+        return int(self.header["arrays"][name]["offset"])
+
     def names(self) -> list[str]:
         return list(self._arrays)
 

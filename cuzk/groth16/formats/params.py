@@ -21,6 +21,7 @@ from cuzk.groth16.formats.vk import HEAD_BYTES, VerifyingKey, parse_binary
 LISTS = ("h", "l", "a", "b_g1", "b_g2")
 POINT_BYTES = {"h": 96, "l": 96, "a": 96, "b_g1": 96, "b_g2": 192}
 DEVELOPMENT_MARK = b"cuzk development key: whoever made it can forge proofs"
+TAIL_HEAD_BYTES, CONTRIBUTION_BYTES = 68, 544
 CHUNK = 1 << 16
 
 
@@ -113,7 +114,19 @@ class ParamsFile:
             at += 4 + bytes_
         self.tail = self.data[at : at + 4096].tobytes()
         self.tail_bytes = size - at
+        self._check_tail(at)
         self._check_counts()
+
+    def _check_tail(self, at: int) -> None:
+        """What follows the lists is nothing, or a ceremony's: 64 B hash, u32 BE count, 544 B a contribution."""
+        if not self.tail_bytes:
+            return
+        if self.tail_bytes >= TAIL_HEAD_BYTES:
+            (contributions,) = struct.unpack_from(">I", self.tail, TAIL_HEAD_BYTES - 4)
+            if self.tail_bytes == TAIL_HEAD_BYTES + contributions * CONTRIBUTION_BYTES:
+                return
+        message = f"{self.tail_bytes} bytes after the last list are no ceremony's (68 and 544 for each contribution)"
+        raise FormatError(self.path, message, offset=at)
 
     def _check_counts(self) -> None:
         counts = {name: part.count for name, part in self.lists.items()}

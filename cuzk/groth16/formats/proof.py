@@ -86,7 +86,8 @@ def read_proofs(path: Path) -> list[Proof]:
                 raise reader.error(f"pi_{name}", "the point at infinity")
         return [Proof(*elements)]
     if len(data) % PROOF_BYTES:
-        raise FormatError(path, f"{len(data)} bytes are neither JSON nor a multiple of {PROOF_BYTES} bytes")
+        message = f"{len(data)} bytes are neither JSON nor a multiple of {PROOF_BYTES} bytes"
+        raise FormatError(path, message, offset=len(data) - len(data) % PROOF_BYTES)
     proofs = []
     for at in range(0, len(data), PROOF_BYTES):
         try:
@@ -143,8 +144,10 @@ def read_bundle(path: Path) -> Bundle:
     layout = bundle_layout(data)
     if layout is None:
         message = "not a bundle of proofs: the counts of neither layout agree with the size of the file"
-        raise FormatError(path, f"{message} ({len(data)} bytes)")
+        raise FormatError(path, f"{message} ({len(data)} bytes)", offset=0)
     kind, count, inputs = layout
+    if not count:
+        raise FormatError(path, "a bundle of no proofs: there is nothing to verify", offset=0)
     key_at = 16 if kind == "many" else PROOF_BYTES + 8 + 32 * inputs
     key, key_size = parse_binary(path, data[key_at:], key_at)
     if key.n_public != inputs:

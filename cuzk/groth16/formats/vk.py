@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from cuzk.errors import FormatError
 from cuzk.groth16 import points
@@ -20,6 +21,22 @@ from cuzk.groth16.points import PointError
 HEAD_BYTES = 3 * 96 + 3 * 192
 FIXED = ("alpha_g1", "beta_g1", "beta_g2", "gamma_g2", "delta_g1", "delta_g2")
 FIXED_SIZES = (96, 96, 192, 192, 96, 192)
+
+
+Place = tuple[Path, str, int]
+"""File, section, byte offset."""
+_OFFSETS = {"alpha": 0, "beta": 192, "gamma": 384, "delta": 672}
+
+
+def element_place(path: Path, fixed: tuple[str, int], ic: tuple[str, int]) -> Callable[[str], Place]:
+    """`VerifyingKey.place` where the six fixed points stand in this order at (section, offset) `fixed`, IC at `ic`."""
+
+    def place(element: str) -> Place:
+        if element.startswith("IC["):
+            return path, ic[0], ic[1] + 96 * int(element[3:-1])
+        return path, fixed[0], fixed[1] + _OFFSETS[element]
+
+    return place
 
 
 @dataclass(frozen=True)
@@ -35,6 +52,8 @@ class VerifyingKey:
     delta_g1: bytes | None = None
     development: bool = False
     """Made by one machine for tests: whoever made it can forge proofs."""
+    place: Callable[[str], Place] | None = field(default=None, compare=False, repr=False)
+    """Where an element (alpha, beta, gamma, delta, IC[i]) lies in the file that it was read from."""
 
     @property
     def n_public(self) -> int:
@@ -89,7 +108,9 @@ def parse_binary(path: Path, data: bytes, base: int = 0) -> tuple[VerifyingKey, 
             at += 96
     except PointError as error:
         raise FormatError(path, str(error), offset=base + at, section="verifying key") from error
-    return VerifyingKey(ic=tuple(ic), **fixed), at
+    section = "verifying key"
+    place = element_place(path, (section, base), (section, base + HEAD_BYTES + 4))
+    return VerifyingKey(ic=tuple(ic), place=place, **fixed), at
 
 
 def _parse_json(path: Path, document: object) -> VerifyingKey:

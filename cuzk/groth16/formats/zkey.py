@@ -24,6 +24,7 @@ from cuzk.groth16.constraints import CoefficientTable, ConstraintSystem, SparseM
 from cuzk.groth16.field import FQ_MODULUS, FR_MODULUS, first_not_below
 from cuzk.groth16.formats.container import Container, ContainerWriter, Section, read_prime
 from cuzk.groth16.formats.files import Path, atomic_write
+from cuzk.groth16.formats.vk import element_place
 
 NAMES = {
     1: "protocol",
@@ -101,7 +102,12 @@ class ZkeyFile:
             raise self.container.error(head, f"claims {public} public signals but only {wires} wires", at)
         if domain < 2 or domain & (domain - 1):
             raise self.container.error(head, f"the domain {domain} is not a power of two of at least 2", at + 8)
+        self.place = element_place(self.path, (head.label, head.offset + at + 12), self._ic_place())
         return ZkeyHeader(wires, public, domain, *split_points(head.data[at + 12 :], "112212"))
+
+    def _ic_place(self) -> tuple[str, int]:
+        section = self.container.section(3)
+        return section.label, section.offset
 
     def _points(self, section_id: int, count: int, size: int) -> np.ndarray:
         section = self.container.section(section_id, count * size, f"{count} points of {size} bytes")

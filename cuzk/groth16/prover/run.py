@@ -10,6 +10,7 @@ import numpy as np
 
 from cuzk.errors import ProofInvalid
 from cuzk.groth16.formats.proof import Proof
+from cuzk.groth16.interruptible import interruptible
 from cuzk.groth16.key import ProvingKey
 from cuzk.groth16.prover import steps
 from cuzk.groth16.prover.blinding import Blinding
@@ -48,7 +49,7 @@ def prove(
 
     def run(step: Callable[..., object], *arguments: object) -> None:
         start = time.perf_counter()
-        step(state, *arguments)
+        interruptible(step, state, *arguments)
         step_s[step.__name__] = time.perf_counter() - start
 
     run(steps.witness, witness_std)
