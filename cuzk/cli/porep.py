@@ -144,6 +144,7 @@ def _check(args: argparse.Namespace) -> int:
 
 def _setup(args: argparse.Namespace) -> int:
     from cuzk.errors import InputError
+    from cuzk.groth16.formats.files import require_writable
     from cuzk.groth16.key import QUOTIENTS
     from cuzk.groth16.setup.development import key_suffix, setup_development
     from cuzk.porep.partition import PartitionMaker
@@ -154,6 +155,7 @@ def _setup(args: argparse.Namespace) -> int:
     suffix = key_suffix(args.output)
     if args.quotients and suffix != ".ckey":
         raise InputError(f"--quotients is for .ckey; a {suffix} serves one quotient by its format")
+    require_writable(args.output)
     system = porep_system(PartitionMaker(shape))
     setup_development(system, args.output, quotients=args.quotients or QUOTIENTS, progress=terminal_progress())
     warn_development(args.output)
@@ -167,7 +169,7 @@ def _setup(args: argparse.Namespace) -> int:
 
 def _prove(args: argparse.Namespace) -> int:
     from cuzk.errors import InputError
-    from cuzk.groth16.formats.files import atomic_write, write_text
+    from cuzk.groth16.formats.files import atomic_write, require_writable, write_text
     from cuzk.porep.files import load_sealed
     from cuzk.porep.ids import hex32
     from cuzk.porep.partition import PartitionMaker
@@ -178,19 +180,23 @@ def _prove(args: argparse.Namespace) -> int:
     if args.threads is not None and args.threads < 1:
         raise InputError("--threads must be at least 1")
     seed = hex32(args.seed, "--seed")
+    output = args.output or os.path.join(args.directory, "proof")
+    paths = {name: os.path.join(output, name) for name in ("proof.bin", "public.json", "statement.json")}
+    if os.path.exists(output):
+        if not os.path.isdir(output):
+            raise InputError(f"{output}: is not a directory")
+        require_writable(*paths.values())
     sealed = load_sealed(args.directory)
     maker = PartitionMaker(sealed.shape)
     key = load_porep_key(args.key, maker)
     if key.development:
         warn_development(key.path)
     made = prove_sector(sealed, key, maker, seed, args.threads, args.quotient, _note)
-    output = args.output or os.path.join(args.directory, "proof")
     try:
         os.makedirs(output, exist_ok=True)
     except OSError as error:
         raise InputError(f"{output}: {error.strerror}") from error
     statement = Statement(sealed.shape, sealed.ids, sealed.comm_d, sealed.comm_r, seed, sealed.version)
-    paths = {name: os.path.join(output, name) for name in ("proof.bin", "public.json", "statement.json")}
     with atomic_write(paths["proof.bin"]) as file:
         file.write(b"".join(m.proof.to_bytes() for m in made))
     write_text(paths["public.json"], json.dumps([[str(v) for v in m.public] for m in made], indent=1) + "\n")
@@ -245,6 +251,7 @@ def _inputs(args: argparse.Namespace) -> int:
 def _witness(args: argparse.Namespace) -> int:
     from cuzk.circuits.porep.shape import shape
     from cuzk.errors import InputError
+    from cuzk.groth16.formats.files import require_writable
     from cuzk.groth16.formats.wtns import write_wtns_chunks
     from cuzk.porep.files import load_sealed
     from cuzk.porep.ids import SectorIds, challenges, hex32, porep_id
@@ -252,6 +259,7 @@ def _witness(args: argparse.Namespace) -> int:
     from cuzk.porep.synthetic import SyntheticSector
 
     start = time.perf_counter()
+    require_writable(args.output)
     seed = hex32(args.seed, "--seed")
     found = load_sealed(args.sealed) if args.sealed else None
     wanted = found.shape if found else shape(args.synthetic)

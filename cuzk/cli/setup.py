@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 from typing import Any
 
@@ -50,9 +51,17 @@ def run(args: argparse.Namespace) -> int:
     system = read_r1cs_system(args.r1cs)
     progress = terminal_progress()
     if args.ptau:
+        from cuzk.groth16.formats.ptau import PtauFile
+        from cuzk.groth16.setup.circuit_hash import needs_larger_ptau
         from cuzk.groth16.setup.phase2 import setup_phase2
 
         key = setup_phase2(system, args.ptau, args.output, quotients, progress)
+        if needs_larger_ptau(PtauFile(args.ptau), 1 << system.log_domain):
+            print(
+                f"cuzk: {args.ptau} has no power to spare: the key is sound, but snarkjs zkey verify, which hashes one "
+                "power more, will not recognise its circuit; take a .ptau of the next power for that",
+                file=sys.stderr,
+            )
     else:
         key = setup_development(system, args.output, quotients=quotients, progress=progress)
     if args.vkey:

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -209,3 +210,20 @@ def test_larger_chains(tools, tmp_path, n):
     }
     assert tools.run(job) == [True]
     assert Verifier(key.verifying_key()).accepts(read_proofs(one.path("p"))[0], read_public(one.path("q"))[0])
+
+
+@pytest.mark.slow
+def test_phase2_keys_above_a_chunk_of_their_hash_equal_theirs(tools, tmp_path):
+    """A domain of 2^15: their hash of the circuit takes H points in full chunks of 2^14."""
+    one = Built(tmp_path, "mimc")
+    ptau = tmp_path / "16.ptau"
+    root = Path(__file__).parents[2]
+    made = (
+        ["-m", "cuzk", "circuit", "mimc", "--constraints", str(2**14 + 1), "--r1cs", str(one.path("r1cs"))],
+        [str(root / "benchmarks" / "development_ptau.py"), "16", str(ptau)],
+    )
+    for arguments in made:
+        subprocess.run([sys.executable, *arguments], check=True, capture_output=True, cwd=root)
+    tools.run({"do": "setup", "r1cs": one.path("r1cs"), "ptau": ptau, "zkey": one.path("0.zkey"), "vkey": one.path("json")})
+    setup_phase2(read_r1cs_system(one.path("r1cs")), ptau, one.path("zkey"))
+    assert filecmp.cmp(one.path("zkey"), one.path("0.zkey"), shallow=False)

@@ -18,6 +18,7 @@ from cuzk.groth16.formats.zkey import ZkeyHeader
 
 CHUNK = 1 << 16
 TAU_POWERS_G1 = 2
+SNARKJS_CHUNK = 1 << 14
 
 
 class CircuitHash:
@@ -43,14 +44,28 @@ class CircuitHash:
             yield chunk
 
     def add_monomials(self, ptau: PtauFile, m: int) -> None:
-        """The H points of the other form, which the key itself does not hold."""
+        """The H points of the other form, which the key itself does not hold.
+
+        Their count says m − 1. snarkjs hashes them in chunks of 2^14 that are always full, so that for a larger m there
+        are m. The last one needs tau^(2m−1): `needs_larger_ptau`.
+        """
+        count = m - 1 if m - 1 <= SNARKJS_CHUNK else m
         powers = ptau.points(TAU_POWERS_G1)
         self._hash.update(struct.pack(">I", m - 1))
-        for first in range(0, m - 1, CHUNK):
-            last = min(first + CHUNK, m - 1)
+        count = min(count, len(powers) - m)
+        for first in range(0, count, CHUNK):
+            last = min(first + CHUNK, count)
             low = np.ascontiguousarray(powers[first:last])
             high = np.ascontiguousarray(powers[first + m : last + m])
             self._add(native.g1_add(high, native.g1_neg(low)))
 
     def digest(self) -> bytes:
         return self._hash.digest()
+
+
+def needs_larger_ptau(ptau: PtauFile, m: int) -> bool:
+    """Whether the hash of a circuit of domain m cannot equal snarkjs's with this file.
+
+    Its section of powers ends at tau^(2m−2) if its power is the circuit's; snarkjs then hashes what lies behind.
+    """
+    return m - 1 > SNARKJS_CHUNK and len(ptau.points(TAU_POWERS_G1)) < 2 * m

@@ -154,3 +154,13 @@ def test_a_file_that_is_no_key_is_not_taken_for_params(tmp_path):
     path.write_bytes(b"cuzk-kez" + bytes(5000))
     with pytest.raises(FormatError, match="at byte"):
         load_key(path)
+
+
+def test_running_out_of_memory_is_said_with_its_exit_code(circuits, tmp_path, capsys, monkeypatch):
+    def fail(*_):
+        raise MemoryError("Unable to allocate 1. TiB")
+
+    monkeypatch.setattr("cuzk.groth16.load.load_key", fail)
+    mul = circuits["mul"]
+    assert main(["prove", str(mul.path("zkey")), str(mul.path("wtns")), "-o", str(tmp_path / "out")]) == 3
+    assert "out of memory: Unable to allocate 1. TiB" in capsys.readouterr().err
