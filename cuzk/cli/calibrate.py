@@ -92,7 +92,8 @@ def _points(args: argparse.Namespace) -> int:
     output = args.output or f"{recipe.name}.yaml"
     ids = sorted({target.point for target in task.targets})
     files = [os.path.basename(path) for path in (points.path, recipe.path)]
-    head = f"Fitted by: cuzk calibrate --points {files[0]}; parameters and bounds in {files[1]}"
+    how = f"--rounds {args.rounds} --seeds {task.seeds}"
+    head = f"Fitted by: cuzk calibrate --points {files[0]} {how}; parameters and bounds in {files[1]}"
     text = fitted(recipe, found, ids, residual_spread(rows), output, head)
     if args.output:
         write_text(args.output.removesuffix(".yaml") + ".cv.json", json.dumps(cross_validation(task, rows), indent=1) + "\n")
