@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 
 from cuzk import __version__
-from cuzk.errors import CuzkError, OutOfMemoryError, ScenarioError
+from cuzk.errors import CuzkError, ScenarioError
 
 VERBS: dict[str, dict[str, str]] = {
     "Plan": {
@@ -93,11 +93,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _complain("interrupted")
         return 130
-    except MemoryError as error:
-        if debug:
-            raise
-        _complain(f"out of memory: {error}" if str(error) else "out of memory")
-        return OutOfMemoryError.exit_code
     except BrokenPipeError:
         _drop_stdout()
         return 0
