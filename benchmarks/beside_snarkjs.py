@@ -57,11 +57,16 @@ def measure(folder: Path, circuit: str, constraints: int, args: argparse.Namespa
     for name, values in runs.items():
         row[name] = {"wall_s": statistics.median(w for w, _ in values), "cpu_s": statistics.median(c for _, c in values)}
     row["ratio"] = row["snarkjs"]["wall_s"] / row["cuzk"]["wall_s"]
+    row["cpu_ratio"] = row["snarkjs"]["cpu_s"] / row["cuzk"]["cpu_s"]
     if args.ptau:
         key = str(folder / "theirs.zkey")
-        row["snarkjs_setup_s"], _ = timed([*snarkjs, "groth16", "setup", files["r1cs"], args.ptau, key])
-        row["phase2_setup_s"], _ = timed([*cuzk, "setup", files["r1cs"], "--ptau", args.ptau, "-o", str(folder / "p2.zkey")])
-        row["setup_ratio"] = row["snarkjs_setup_s"] / row["phase2_setup_s"]
+        setups = {
+            "snarkjs_setup": timed([*snarkjs, "groth16", "setup", files["r1cs"], args.ptau, key]),
+            "phase2_setup": timed([*cuzk, "setup", files["r1cs"], "--ptau", args.ptau, "-o", str(folder / "p2.zkey")]),
+        }
+        row |= {name: {"wall_s": wall, "cpu_s": cpu} for name, (wall, cpu) in setups.items()}
+        row["setup_ratio"] = row["snarkjs_setup"]["wall_s"] / row["phase2_setup"]["wall_s"]
+        row["setup_cpu_ratio"] = row["snarkjs_setup"]["cpu_s"] / row["phase2_setup"]["cpu_s"]
         row["setup_files_identical"] = Path(key).read_bytes() == (folder / "p2.zkey").read_bytes()
     return row
 
