@@ -49,6 +49,8 @@ def run(args: argparse.Namespace) -> int:
             usable(path)
     scenario = load(args)
     result = simulate(scenario, seed=args.seed, trace=bool(args.trace or args.html))
+    if isinstance(scenario.pipeline, dict):
+        _vet(scenario, result)
     _enrich(args, scenario, result)
     document = result.to_json()
     if args.trace:
@@ -66,6 +68,15 @@ def run(args: argparse.Namespace) -> int:
     if args.check:
         return 4 if failed else 0
     return 3 if document["verdict"] == "oom" else 0
+
+
+def _vet(scenario: Scenario, result: SimResult) -> None:
+    """A pipeline that a user wrote can run here and still be wrong on a machine: what `cuzk check` says of it is noted."""
+    from cuzk.cli.check import findings
+    from cuzk.pipeline.plan import compile
+
+    errors = [row for row in findings(scenario, compile(scenario).pipeline) if row["severity"] == "error"]
+    result.warnings += [f"cuzk check: {row['where']}: {row['message']}" for row in errors]
 
 
 def _enrich(args: argparse.Namespace, scenario: Scenario, result: SimResult) -> None:

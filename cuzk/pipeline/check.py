@@ -7,7 +7,7 @@ deadlock; unknown names.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -34,6 +34,7 @@ from cuzk.pipeline.steps import (
 )  # fmt: skip
 
 Severity = Literal["error", "warning"]
+MOST_WALKS = 10_000
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,6 @@ class _Walk:
         self.findings: dict[Finding, None] = {}
         self.order: dict[tuple[str, str], str] = {}  # (held, acquired) -> path
         self.visited: set[str] = set()
-        self.depth = 0
 
     def say(self, severity: Severity, path: str, message: str) -> None:
         self.findings[Finding(severity, path, message)] = None
@@ -85,13 +85,8 @@ class _Walk:
 
     def worker(self, name: str, state: _State) -> _State:
         self.visited.add(name)
-        self.depth += 1
-        if self.depth > 32:
-            self.say("error", f"workers.{name}", "workers spawn or feed each other in a circle")
-        else:
-            for path, step in _paths(self.pipeline.workers[name].steps, f"workers.{name}.steps"):
-                self.step(path, step, state)
-        self.depth -= 1
+        for path, step in _paths(self.pipeline.workers[name].steps, f"workers.{name}.steps"):
+            self.step(path, step, state)
         return state
 
     def step(self, path: str, step: StepBase, state: _State) -> None:
@@ -177,7 +172,7 @@ class _Walk:
         def takes(step: StepBase) -> bool:
             return isinstance(step, Get) and step.get == channel
 
-        takers = [name for name, worker in self.pipeline.workers.items() if any(map(takes, worker.steps))]
+        takers = [name for name, worker in self.pipeline.workers.items() if any(map(takes, _all_steps(worker.steps)))]
         if not takers:
             self.say("error", path, f"nobody takes from {channel}")
         for taker in takers[:1]:
@@ -273,8 +268,54 @@ def _paths(steps: tuple[StepBase, ...], base: str) -> Iterator[tuple[str, StepBa
     return ((f"{base}[{index}]", step) for index, step in enumerate(steps))
 
 
+def endless(pipeline: Pipeline) -> tuple[str, str] | None:
+    """(worker, why) if sets of this pipeline could be walked for ever: workers that feed or spawn each other in a circle, or
+    that multiply beyond reason. None: every set comes to an end."""
+    takers: dict[str, list[str]] = {}
+    for name, worker in pipeline.workers.items():
+        for step in _all_steps(worker.steps):
+            if isinstance(step, Get):
+                takers.setdefault(step.get, []).append(name)
+    feeds: dict[str, list[str]] = {name: [] for name in pipeline.workers}
+    for name, worker in pipeline.workers.items():
+        for step in _all_steps(worker.steps):
+            if isinstance(step, Put):
+                feeds[name] += takers.get(step.put, [])[:1]
+            elif isinstance(step, Spawn) and step.spawn in feeds:
+                feeds[name].append(step.spawn)
+    walks = dict.fromkeys(feeds, 0)
+    """How many walks one walk of a worker leads to, itself included; 0: not known yet."""
+    for start in feeds:
+        path: list[tuple[str, Iterator[str]]] = [(start, iter(feeds[start]))]
+        while path:
+            name, children = path[-1]
+            child = next((c for c in children if not walks[c]), None)
+            if child is None:
+                walks[name] = 1 + sum(walks[c] for c in feeds[name])
+                if walks[name] > MOST_WALKS:
+                    return name, f"leads to more than {MOST_WALKS:,} walks of other workers"
+                path.pop()
+            elif any(child == above for above, _ in path):
+                names = [above for above, _ in path]
+                circle = " → ".join([*names[names.index(child) :], child])
+                return name, f"feeds or spawns workers in a circle, so a set never ends: {circle}"
+            else:
+                path.append((child, iter(feeds[child])))
+    return None
+
+
+def _all_steps(steps: Iterable[StepBase]) -> Iterator[StepBase]:
+    for step in steps:
+        yield step
+        if isinstance(step, TryAlloc):
+            yield from _all_steps(step.then)
+            yield from _all_steps(step.otherwise)
+
+
 def check(pipeline: Pipeline) -> list[Finding]:
     """All findings, errors first. An empty list: nothing wrong that can be seen without a clock."""
+    if (found := endless(pipeline)) is not None:
+        return [Finding("error", f"workers.{found[0]}", found[1])]
     walk = _Walk(pipeline)
     starts = [name for name, worker in pipeline.workers.items() if worker.start in ("partition", "proof")]
     if not starts:

@@ -12,10 +12,12 @@ from cuzk.model.formula import Formula
 from cuzk.model.policy import Policy
 from cuzk.model.scenario import Scenario
 from cuzk.pipeline.arbiter import Arbiter, Order
+from cuzk.pipeline.check import endless
 from cuzk.pipeline.presets import PHASES, build, preset_policy
 from cuzk.pipeline.steps import BufferSpec, Pipeline
 
 GPU = "$gpu"
+MOST_WORKERS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -67,10 +69,13 @@ class Plan:
         """Bytes of one instance of `buffer`."""
         return self.number(self.pipeline.buffers[buffer].size, self.names(circuit, gpu), "buffers", buffer, "size")
 
-    def number(self, formula: Formula, names: dict[str, Any], *loc: str | int) -> int:
+    def number(self, formula: Formula, names: dict[str, Any], *loc: str | int, least: int = 0, most: int = 1 << 60) -> int:
         """A whole number that the pipeline gives as a formula at `loc`. Raises ScenarioError, which names the place."""
         try:
-            return formula.size(names)
+            value = formula.size(names)
+            if not least <= value <= most:
+                raise InputError(f"must be {least:,} to {most:,}, not {value:,}")
+            return value
         except InputError as error:
             unknown = sorted(formula.names - names.keys())
             hint = "" if not unknown else f" (a parameter that the calibration {self._calibration_name} does not give?)"
@@ -122,7 +127,7 @@ class Plan:
             locks=locks,
             permits=permits,
             channels={
-                name: None if channel.capacity is None else self.number(channel.capacity, names, "channels", name, "capacity")
+                name: None if channel.capacity is None else self.number(channel.capacity, names, "channels", name, "capacity", least=1)
                 for name, channel in self.pipeline.channels.items()
             },
             parents={"pinned": "ram"},
@@ -142,7 +147,7 @@ class Plan:
     def worker_count(self, worker: str) -> int:
         """Instances of a pool worker per GPU or host."""
         names = self.names(self.scenario.circuit)
-        return self.number(self.pipeline.workers[worker].count, names, "workers", worker, "count")
+        return self.number(self.pipeline.workers[worker].count, names, "workers", worker, "count", most=MOST_WORKERS)
 
 
 def limit_permit(worker: str) -> str:
@@ -150,16 +155,18 @@ def limit_permit(worker: str) -> str:
     return f"limit:{worker}"
 
 
-def compile(scenario: Scenario) -> Plan:
+def compile(scenario: Scenario, *, unending: bool = False) -> Plan:
     """The pipeline of a scenario: a preset built from its policy, or the steps that the file itself gives.
 
-    Raises ScenarioError for a preset that does not exist.
+    Raises ScenarioError for a preset that does not exist, and (unless `unending`) for steps that could be walked for ever.
     """
     given = scenario.pipeline
     if isinstance(given, dict):
         pipeline = scenario.parse("pipeline", Pipeline)
         if pipeline.preset not in PHASES:
             raise scenario.error(("pipeline", "preset"), f"no preset {pipeline.preset!r}; there are {', '.join(PHASES)}")
+        if not unending and (found := endless(pipeline)) is not None:
+            raise scenario.error(("pipeline", "workers", found[0]), found[1])
         return Plan(scenario, pipeline, preset_policy(pipeline.preset, scenario.policy))
     if given not in PHASES:
         raise scenario.error(("pipeline",), f"no preset {given!r}; there are {', '.join(PHASES)}")

@@ -44,6 +44,7 @@ class SimToken(Token):
     attached: int = 1
     """Actors and channels that hold it; at 0 it ends."""
     taken_s: float = 0.0
+    completed: bool = False
 
 
 class Actor:

@@ -85,6 +85,9 @@ class Admission:
 
     def complete(self, actor: Actor) -> None:
         """One partition (or the whole proof) is out."""
+        if actor.token.completed:
+            raise ValueError(f"{actor.token} completes a second time")
+        actor.token.completed = True
         proof: Proof = actor.token.owner
         now = self.engine.now
         self.completion_s.append(now)
@@ -103,6 +106,14 @@ class Admission:
             proof.left = True
             self.in_flight -= 1
             self._admit_due()
+
+    def vet(self) -> None:
+        """At the end of a run that memory did not stop. Raises InputError if a proof neither came out nor failed."""
+        lost = [proof for proof in self.proofs if proof.completed_s is None and proof.failure is None]
+        if lost:
+            name, sets = self.plan.pipeline.name, sum(proof.to_complete for proof in lost)
+            what = f"{sets} sets end without `complete`" if sets else "no worker starts with a partition or a proof"
+            raise InputError(f"pipeline '{name}': {len(lost)} of {len(self.proofs)} proofs never come out: {what}")
 
     def fail(self, proof: Proof, reason: str) -> None:
         if proof.failure is not None:

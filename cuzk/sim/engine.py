@@ -62,6 +62,9 @@ class Engine:
             for pool in [spec.pool.replace("$gpu", str(gpu)) for gpu in range(max(1, plan.gpus))]:
                 if pool not in plan.pools:
                     raise plan.scenario.error(("pipeline", "buffers", name, "pool"), _no_pool(pool, plan))
+        for name, lock in plan.pipeline.locks.items():
+            if lock.per == "gpu" and not plan.gpus:
+                raise plan.scenario.error(("pipeline", "locks", name), "a lock of each GPU, and the machine has none")
         calibration = plan.scenario.calibration
         if calibration is None:
             raise plan.scenario.error(("calibration",), "a simulation needs the costs of the steps: there is no calibration")
@@ -119,11 +122,17 @@ class Engine:
                 raise
             raise InputError(self._deadlock()) from None
         self.tick()
+        if self.oom is None:
+            self.admission.vet()
         self.ledger.finish()
 
     def _deadlock(self) -> str:
         stuck = [f"{a.name} waits for {a.waits_for}" for a in self._waiting() if a.token is not None and a.waits_for]
-        shown = "; ".join(dict.fromkeys(stuck)) or "nothing can go on"
+        counted = {text: stuck.count(text) for text in dict.fromkeys(stuck)}
+        told = [text + (f" ({n} sets)" if n > 1 else "") for text, n in counted.items()]
+        channels = self.arbiter._channels.items()
+        told += [f"{len(channel.items)} sets lie in {name}, and nobody takes them" for name, channel in channels if channel.items]
+        shown = "; ".join(told) or "nothing can go on"
         return f"the pipeline '{self.plan.pipeline.name}' deadlocks at {self.now:.3f} s: {shown}"
 
     def _waiting(self) -> list[Actor]:

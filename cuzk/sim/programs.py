@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cuzk.errors import InputError, ScenarioError
 from cuzk.pipeline import steps as s
 from cuzk.pipeline.arbiter import FAILED
 from cuzk.sim.actors import Actor, Handle, Op
@@ -89,6 +90,10 @@ class _Compiler(WorkCompiler):
             except KeyError as missing:
                 message = f"{step.verb}: there is no {missing}"
                 raise self.plan.scenario.error(("pipeline", *at, index), message) from None
+            except ScenarioError:
+                raise
+            except InputError as error:
+                raise self.plan.scenario.error(("pipeline", *at, index), str(error)) from None
             self.places += [(*at, index)] * (len(self.ops) - len(self.places))
 
     # ------------------------------------------------------------------- claims
@@ -253,6 +258,7 @@ class _Compiler(WorkCompiler):
     def _trim(self, step: s.Trim, at: Place) -> None:
         engine, arbiter = self.engine, self.engine.arbiter
         pool, gpu, ledger = step.trim.replace("$gpu", str(self.gpu)), self.gpu, self.engine.ledger
+        arbiter.chain(pool)  # KeyError if there is none
 
         def synchronise(actor: Actor) -> bool:
             # the driver's trim waits for the whole device, whoever queued the work
