@@ -7,7 +7,7 @@ from typing import Any
 
 from cuzk.model.scenario import Scenario
 from cuzk.sim.run import simulate
-from cuzk.sim.sweeps import SweepRow, sweep
+from cuzk.sim.sweeps import Progress, SweepRow, sweep
 
 AXES: Mapping[str, Iterable[Any]] = {"pw": range(1, 25), "gw": (1, 2, 3)}
 SEEDS = 3
@@ -15,13 +15,14 @@ SEEDS = 3
 
 
 def sensible_policies(scenario: Scenario, axes: Mapping[str, Iterable[Any]] | None = None, *,
-                      processes: int | None = None) -> list[SweepRow]:  # fmt: skip
+                      processes: int | None = None, progress: Progress | None = None) -> list[SweepRow]:  # fmt: skip
     """Policies that fit and that no other one beats in both time a proof and peak of RAM, fastest first.
 
     `axes`: policy options and the values to try (default: pw 1 to 24, gw 1 to 3). Of policies with the same figures to a
     thousandth the first in order stays.
     """
-    rows = [row for row in sweep(scenario, AXES if axes is None else axes, processes=processes) if row.result.fits]
+    tried = sweep(scenario, AXES if axes is None else axes, processes=processes, progress=progress)
+    rows = [row for row in tried if row.result.fits]
     rows = [row for row in rows if row.result.s_per_proof is not None]
     rows.sort(key=lambda row: (round(row.result.s_per_proof or 0.0, 3), row.result.peak_ram_bytes))
     kept: list[SweepRow] = []
