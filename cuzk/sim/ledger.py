@@ -104,6 +104,8 @@ class Ledger:
 
     def _run_out(self) -> None:
         ram, engine = self.ram, self.engine
+        if engine.events is not None:
+            self.sample()  # the curve ends at the limit
         rising = [ramp for ramp in self.ramps if ramp.n]
         fastest = max(rising, key=lambda ramp: ramp.a, default=None)
         buffer = next(iter(fastest.sizes)) if fastest else "pages"

@@ -18,6 +18,7 @@ from cuzk.sim import (
     sweep,
     uncertainty,
 )  # fmt: skip
+from cuzk.trace.curves import pool_curves
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
 FILES = sorted(path.name for path in SCENARIOS.glob("*.yaml"))
@@ -174,6 +175,11 @@ def test_a_mix_stands_alone_beside_the_circuit_of_an_extended_file():
     result = simulate(scenario)
     assert scenario.circuit.name == "windowpost-32g"
     assert result.verdict == "fits" and result.completions == 1 + 2 * 16
+
+
+def test_the_curve_of_a_run_that_runs_out_reaches_the_limit():
+    result = simulate(load("pw12.yaml"), trace=True)
+    assert pool_curves(result.events)["ram"].peaks["resident"] == pytest.approx(result.oom.level_bytes, abs=64)
 
 
 def test_the_explanation_of_the_pile_up_names_it():
