@@ -1,0 +1,92 @@
+"""What is accounted for: sets (tokens) with what they hold, pools with their levels, and the request that does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from cuzk.errors import OutOfMemoryError
+
+CACHE = "allocator cache"
+"""Holder of what an allocator keeps for itself."""
+
+
+@dataclass(eq=False, slots=True)
+class Token:
+    """A set on its way through the pipeline: one partition of one proof (or the whole proof), with what it holds."""
+
+    proof: int
+    partition: int
+    circuit: str = ""
+    gpu: int = 0
+    failed: bool = False
+    buffers: dict[str, tuple[str, int, bool]] = field(default_factory=dict)
+    """name -> (pool, bytes, cached)"""
+    claims: list[tuple[str, int]] = field(default_factory=list)
+    """locks and permits in the order of acquisition: (name, units)"""
+    untouched: set[str] = field(default_factory=set)
+    """buffers whose pages nobody has touched yet"""
+    priority: int = 0
+    """higher goes first where the order is by proof"""
+
+    def __repr__(self) -> str:
+        return f"p{self.proof}.{self.partition}"
+
+
+class OutOfMemory(OutOfMemoryError):
+    """An allocation that does not fit. `holders`: (buffer, count, bytes), largest first."""
+
+    def __init__(self, pool: str, buffer: str, request_bytes: int, level_bytes: int, capacity_bytes: int,
+                 holders: list[tuple[str, int, int]], token: Token | None = None) -> None:  # fmt: skip
+        self.pool, self.buffer, self.request_bytes = pool, buffer, request_bytes
+        self.level_bytes, self.capacity_bytes, self.holders, self.token = level_bytes, capacity_bytes, holders, token
+        super().__init__(
+            f"{pool}: {buffer} needs {request_bytes / 2**30:.2f} GiB, "
+            f"{level_bytes / 2**30:.2f} of {capacity_bytes / 2**30:.2f} GiB in use"
+        )
+
+
+class Pool:
+    """A capacity in bytes. `live`: what the program holds; `cached`: freed, but kept by its allocator for itself;
+    `untouched`: live, but its pages are not resident yet."""
+
+    __slots__ = ("cached", "capacity", "held", "keeps_holders", "live", "name", "peak_held", "peak_live", "peak_live_at",
+                 "peak_reserved", "peak_reserved_at", "reclaims", "touching", "untouched")  # fmt: skip
+
+    def __init__(self, name: str, capacity: int, reclaims: bool = False) -> None:
+        self.name, self.capacity, self.reclaims = name, capacity, reclaims
+        self.live = self.cached = self.untouched = self.peak_live = self.peak_reserved = 0
+        self.peak_live_at = self.peak_reserved_at = 0.0
+        self.held: dict[str, list[int]] = {}
+        """buffer -> [count, bytes, bytes untouched]"""
+        self.peak_held: dict[str, tuple[int, int]] = {}
+        self.keeps_holders = True
+        """Whether `peak_held` is wanted: who held what at the reserved peak, caches included."""
+        self.touching: Callable[[], dict[str, int]] | None = None
+        """What of `untouched` is resident by now, by buffer, for a caller that can tell while a step runs."""
+
+    @property
+    def reserved(self) -> int:
+        return self.live + self.cached
+
+    @property
+    def resident(self) -> int:
+        """Bytes in pages that have been touched, and what allocators keep."""
+        touched = sum(self.touching().values()) if self.touching is not None else 0
+        return self.live - self.untouched + self.cached + touched
+
+    def fits(self, nbytes: int, cached: bool = False) -> bool:
+        grow = max(0, nbytes - self.cached) if cached else nbytes
+        if self.live + self.cached + grow <= self.capacity:
+            return True
+        if self.reclaims and self.live + nbytes <= self.capacity:
+            return True
+        return self.untouched > 0 and self.resident + grow <= self.capacity
+
+    def holders(self) -> list[tuple[str, int, int]]:
+        """(buffer, count, resident bytes), largest first."""
+        touched = self.touching() if self.touching is not None else {}
+        rows = [(name, count, size - lazy + touched.get(name, 0)) for name, (count, size, lazy) in self.held.items() if count]
+        if self.cached:
+            rows.append((CACHE, 1, self.cached))
+        return sorted(rows, key=lambda row: (-row[2], row[0]))
