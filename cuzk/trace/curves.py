@@ -76,21 +76,24 @@ def pool_curves(events: Iterable[Event]) -> dict[str, PoolCurves]:
 
 
 def resident_beside_live(traces: Iterable[Iterable[Event]], pool: str = "ram") -> int | None:
-    """Bytes that are resident beside what the program holds: code, runtimes, allocators. The median over the samples at
-    which it held most (a fifth below its peak at most); None without samples."""
-    found: list[tuple[int, int]] = []
+    """Bytes that are resident beside what the program holds: code, runtimes, allocators, a library's working memory.
+
+    The difference of the two peaks (the largest over the traces): what matters for the next peak, while at other moments
+    pages that are not touched yet, or working memory that comes and goes, blur it. None without samples.
+    """
+    found: list[int] = []
     for events in traces:
-        live = 0
+        live = resident = None
         for event in events:
             if event.pool != pool:
                 continue
             if event.live is not None:
-                live = event.live
+                live = max(live or 0, event.live)
             if event.kind == "sample" and event.resident is not None:
-                found.append((live, event.resident - live))
-    most = max((live for live, _ in found), default=0)
-    near = sorted(beside for live, beside in found if live >= 0.8 * most)
-    return max(0, near[len(near) // 2]) if near else None
+                resident = max(resident or 0, event.resident)
+        if live is not None and resident is not None:
+            found.append(max(0, resident - live))
+    return max(found, default=None)
 
 
 def distance(one: Curve, other: Curve, until: float, stretch: float = 1.0) -> float:
