@@ -105,8 +105,8 @@ def _text(report: dict[str, Any]) -> str:
         for index, gpu in enumerate(report["gpus"])
     ] or ["gpu       none: planning, simulation and proving on the CPU work without one"]
     if library["found"]:
-        extra = ", ".join(f"{key} {value}" for key, value in library.items() if key != "found")
-        lines.append(f"library   found: {extra}")
+        has = ", ".join(name for name, found in library["cpu"].items() if found) or "nothing beyond the baseline"
+        lines.append(f"library   variant {library['variant']} of {library['directory']}; the CPU has {has}")
     else:
         lines.append(f"library   missing: {library['why']}")
     lines.append("tools     " + ", ".join(f"{tool} {'yes' if found else 'no'}" for tool, found in report["tools"].items()))
