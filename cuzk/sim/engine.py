@@ -67,7 +67,8 @@ class Engine:
                 raise plan.scenario.error(("pipeline", "locks", name), "a lock of each GPU, and the machine has none")
         calibration = plan.scenario.calibration
         if calibration is None:
-            raise plan.scenario.error(("calibration",), "a simulation needs the costs of the steps: there is no calibration")
+            hint = "name one, such as calibrations/reference.yaml, or make one with `cuzk calibrate`"
+            raise plan.scenario.error(("calibration",), f"a simulation needs the costs of the steps: {hint}")
         self.calibration = calibration
         self.env = Environment()
         self.now = 0.0
