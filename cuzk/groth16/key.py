@@ -133,6 +133,18 @@ class ProvingKey:
             path, section, offset = self.place(element)
             raise FormatError(path, message, section=section, offset=offset) from error
 
+    def query(self, name: str, quotient: str) -> Query:
+        """The list of a sum (l, a, b_g1, b_g2); with the c-free quotient, l is the list that has C absorbed."""
+        found = self.l_c_free_query if name == "l" and quotient == "c-free" else getattr(self, f"{name}_query")
+        assert found is not None  # require_quotient has seen to it
+        return found
+
+    def h_points(self, quotient: str) -> np.ndarray:
+        """The H list that goes with a quotient's scalars."""
+        found = self.h_monomial if quotient == "bellman" else self.h_odd
+        assert found is not None  # require_quotient has seen to it
+        return found
+
     def verifying_key(self) -> VerifyingKey:
         """The key's public half."""
         names = ("alpha_g1", "beta_g2", "gamma_g2", "delta_g2", "beta_g1", "delta_g1")

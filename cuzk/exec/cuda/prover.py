@@ -29,7 +29,6 @@ from cuzk.exec.cuda.msm_plan import POINT_BYTES, Group, plan_msm
 from cuzk.exec.cuda.quotient import Quotient
 from cuzk.exec.device import Allocation, DeviceLost, Work
 from cuzk.exec.sets import Set
-from cuzk.groth16.key import Query
 from cuzk.groth16.prover import quotient as host_quotient
 from cuzk.groth16.prover.state import ProofState, Split
 from cuzk.groth16.prover.steps import G1_QUERIES
@@ -139,19 +138,10 @@ class CudaProver(CpuDevice):
 
     def _lists(self) -> dict[str, np.ndarray]:
         key = self.key
-        h = key.h_monomial if self.quotient == "bellman" else key.h_odd
-        assert h is not None  # the key was asked for its quotients
-        lists = {"h": h, **{name: self._query(name).points for name in G1_QUERIES}}
+        lists = {"h": key.h_points(self.quotient), **{name: self.key.query(name, self.quotient).points for name in G1_QUERIES}}
         if self._plan.policy.b_g2_msm == "gpu":
             lists["b_g2"] = key.b_g2_query.points
         return {name: np.ascontiguousarray(points) for name, points in lists.items()}
-
-    def _query(self, name: str) -> Query:
-        if name == "l":
-            query = self.key.l_c_free_query if self.quotient == "c-free" else self.key.l_query
-            assert query is not None
-            return query
-        return getattr(self.key, f"{name}_query")  # type: ignore[no-any-return]
 
     # -- memory ------------------------------------------------------------------------------------------
 
@@ -334,7 +324,7 @@ class CudaProver(CpuDevice):
         """The sum of the points whose scalar is one, chunk by chunk through the buffer `temps`."""
         gpu, split = self._gpus[work.gpu], self._split(state.circuits[0], name)
         device, stream, block = gpu.device, self._stream(work.gpu), state.device[temps]
-        n, size = len(self._query(name)), POINT_BYTES[group]
+        n, size = len(self.key.query(name, self.quotient)), POINT_BYTES[group]
         add = native.g1_add if group == "g1" else native.g2_add
         total = np.zeros((1, size // 8), dtype=np.uint64)
         chunk = self._chunk(n, group, block.size_bytes, device.multiprocessors, gpu.on_device)
@@ -379,7 +369,7 @@ class CudaProver(CpuDevice):
 
     def _tail(self, state: SetState, work: Work, temps: str, name: str, group: Group) -> np.ndarray:
         """The MSM over the scalars that are neither zero nor one; its points are gathered on the host."""
-        split, query = self._split(state.circuits[0], name), self._query(name)
+        split, query = self._split(state.circuits[0], name), self.key.query(name, self.quotient)
         bases = np.ascontiguousarray(query.points[split.tail_rows])
         scalars = np.ascontiguousarray(split.tail_scalars)
         return self._msm(state, work, temps, group, len(bases), bases.ctypes.data, scalars.ctypes.data, "pinned")

@@ -26,15 +26,6 @@ from cuzk.groth16.prover.state import ProofState, Split
 G1_QUERIES = ("l", "a", "b_g1")
 
 
-def _query(state: ProofState, name: str) -> Query:
-    """The key's list for a sum; with the c-free quotient, l is the list that has C absorbed."""
-    if name == "l":
-        query = state.key.l_c_free_query if state.quotient == "c-free" else state.key.l_query
-        assert query is not None  # require_quotient has seen to it
-        return query
-    return getattr(state.key, f"{name}_query")
-
-
 def witness(state: ProofState, values_std: np.ndarray) -> None:
     """Take the assignment of all wires, `(n_wires, 4)` canonical. Raises InputError when it is not one of this circuit."""
     key = state.key
@@ -111,8 +102,7 @@ def ntt_h(state: ProofState) -> None:
 
 def msm_h(state: ProofState) -> None:
     """Σ p_j·H_j: full-width scalars, every point of the list."""
-    h = state.key.h_monomial if state.quotient == "bellman" else state.key.h_odd
-    assert h is not None  # require_quotient has seen to it
+    h = state.key.h_points(state.quotient)
     state.sums["h"] = native.msm_g1(h, state.take("d_a"), threads=state.threads)
 
 
@@ -123,7 +113,7 @@ def prep_msm(state: ProofState) -> None:
     is_one = np.unpackbits(ones_bitmap, count=len(aux), bitorder="little").view(bool)
     is_other = np.zeros(len(aux), dtype=bool)
     is_other[tail] = True
-    splits = {name: _split(_query(state, name), is_one, is_other, aux) for name in G1_QUERIES}
+    splits = {name: _split(state.key.query(name, state.quotient), is_one, is_other, aux) for name in G1_QUERIES}
     b_g1, b_g2 = state.key.b_g1_query, state.key.b_g2_query
     same = b_g1.wires is b_g2.wires and _same_rows(b_g1.finite, b_g2.finite)
     splits["b_g2"] = splits["b_g1"] if same else _split(b_g2, is_one, is_other, aux)
@@ -145,13 +135,13 @@ def _split(query: Query, is_one: np.ndarray, is_other: np.ndarray, aux: np.ndarr
 
 
 def _ones(state: ProofState, name: str) -> np.ndarray:
-    split, query = _splits(state)[name], _query(state, name)
+    split, query = _splits(state)[name], state.key.query(name, state.quotient)
     add = native.batch_add_g2 if name == "b_g2" else native.batch_add_g1
     return add(query.points, split.ones, threads=state.threads)
 
 
 def _tail(state: ProofState, name: str) -> np.ndarray:
-    split, query = _splits(state)[name], _query(state, name)
+    split, query = _splits(state)[name], state.key.query(name, state.quotient)
     msm = native.msm_g2 if name == "b_g2" else native.msm_g1
     # A list whose every scalar is wide is used where it lies.
     everything = len(split.tail_rows) == len(query)
