@@ -11,8 +11,6 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-CGROUP_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-UNLIMITED_BYTES = 1 << 60
 GPU_QUERY = "name,memory.total,memory.used,driver_version,compute_cap,pcie.link.gen.max"
 
 
@@ -41,29 +39,13 @@ def _cpu() -> dict[str, Any]:
     return {"model": model, "cores_usable": usable, "machine": platform.machine(), "python": platform.python_version()}
 
 
-def cgroup_limit_bytes() -> int | None:
-    """The memory limit of this process's control group; None without one."""
-    own = Path("/proc/self/cgroup")
-    paths = [Path(p) for p in CGROUP_FILES]
-    if own.exists():
-        groups = [line.rpartition(":")[2].strip("/") for line in own.read_text().splitlines()]
-        paths = [Path("/sys/fs/cgroup") / g / "memory.max" for g in groups if g] + paths
-    limits = []
-    for path in paths:
-        try:
-            text = path.read_text().strip()
-        except OSError:
-            continue
-        if text.isdigit() and int(text) < UNLIMITED_BYTES:
-            limits.append(int(text))
-    return min(limits, default=None)
-
-
 def _memory() -> dict[str, Any]:
     import psutil
 
+    from cuzk.exec.host import memory_limit_bytes
+
     memory = psutil.virtual_memory()
-    return {"total_bytes": memory.total, "available_bytes": memory.available, "cgroup_limit_bytes": cgroup_limit_bytes()}
+    return {"total_bytes": memory.total, "available_bytes": memory.available, "cgroup_limit_bytes": memory_limit_bytes()}
 
 
 def _gpus() -> list[dict[str, str]]:

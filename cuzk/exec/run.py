@@ -17,6 +17,7 @@ from cuzk import __version__
 from cuzk.errors import InputError
 from cuzk.exec.device import Device
 from cuzk.exec.engine import Engine
+from cuzk.exec.host import available_bytes
 from cuzk.exec.memory import process_resident_bytes
 from cuzk.exec.null import Burn, NullDevice
 from cuzk.exec.result import RunResult, result_of
@@ -163,24 +164,6 @@ def with_ram_cap(scenario: Scenario, cap_bytes: int) -> Scenario:
         return scenario
     capped = machine.model_copy(update={"ram": cap_bytes, "reserved": 0, "cgroup_limit": None})
     return scenario.model_copy(update={"machine": capped})
-
-
-def available_bytes() -> int:
-    """Memory that this process may still take: the system's, or its control group's if that is less."""
-    import psutil
-
-    free = int(psutil.virtual_memory().available)
-    for limit_file, usage_file in (
-        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
-    ):
-        try:
-            limit, usage = Path(limit_file).read_text().strip(), Path(usage_file).read_text().strip()
-        except OSError:
-            continue
-        if limit.isdigit():
-            free = min(free, max(0, int(limit) - int(usage)))
-    return free
 
 
 # ------------------------------------------------------------------ cpu device
