@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 
 import numpy as np
 
 from cuzk import native
 from cuzk.circuits.template import Part, Template, TemplateMatrix
 from cuzk.errors import FormatError, InputError
-from cuzk.groth16.formats.files import map_file
+from cuzk.groth16.formats.files import atomic_write, map_file
 
 MAGIC = b"CUZKTPL1"
 _ALIGN = 64
@@ -34,17 +33,11 @@ def save_template(template: Template, path: str | os.PathLike[str]) -> None:
         arrays.append(np.packbits(part.field_aux, bitorder="little"))
     head = json.dumps({"name": template.name, "copies": template.copies,
                        "coefficients": len(template.coefficients_mont), "prefix": parts[0], "body": parts[1]})  # fmt: skip
-    target = Path(path)
-    temporary = target.with_name(target.name + f".{os.getpid()}.tmp")
-    try:
-        with open(temporary, "wb") as out:
-            out.write(MAGIC + len(head).to_bytes(8, "little") + head.encode())
-            for array in arrays:
-                out.write(b"\0" * (-out.tell() % _ALIGN))
-                out.write(memoryview(array).cast("B"))
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with atomic_write(path) as out:
+        out.write(MAGIC + len(head).to_bytes(8, "little") + head.encode())
+        for array in arrays:
+            out.write(b"\0" * (-out.tell() % _ALIGN))
+            out.write(memoryview(array).cast("B"))
 
 
 class _Reader:
