@@ -55,11 +55,12 @@ def test_scan(device, n, others):
             block.free()
 
 
+@pytest.mark.parametrize("rows", [3000, 200_000])
 @pytest.mark.parametrize("id_type", [np.uint16, np.uint32])
 @pytest.mark.parametrize("others", [0.013, 1.0])
-def test_csr(device, id_type, others):
+def test_csr(device, rows, id_type, others):
     rng = np.random.default_rng()
-    rows, columns = 200_000, 150_000
+    columns = 3 * rows // 4
     lengths = rng.choice([0, 1, 2, 3, 70, 5000], rows, p=[0.1, 0.3, 0.3, 0.2899, 0.01, 0.0001])
     row_ptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.uint64)
     col = rng.integers(0, columns, int(row_ptr[-1]), dtype=np.uint32)
