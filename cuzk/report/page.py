@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cuzk.report.files import write_text
 from cuzk.report.holders import GIB, holders_over_time, ooms
 from cuzk.report.lanes import lane_order, lanes_of
+from cuzk.report.thin import Lanes, thin_curve, thin_lanes
 from cuzk.trace.curves import Curve, PoolCurves, pool_curves
 from cuzk.trace.event import Event
 from cuzk.trace.spans import Span, spans
@@ -70,9 +71,11 @@ def write_sections(path: str | Path, sections: Sequence[Section], *, title: str 
         if section.verdict:
             body += f'<p class="verdict {html.escape(section.verdict_class)}">{html.escape(section.verdict)}</p>'
         body += _peaks_table(section.sides)
-        figure = figure_of(section.sides)
+        figure, remark = _draw(section.sides)
         body += pio.to_html(figure, include_plotlyjs=index == 0, full_html=False,
                             config={"displaylogo": False, "responsive": True})  # fmt: skip
+        if remark:
+            body += f'<p class="note">{html.escape(remark)}</p>'
     if note:
         body += f'<p class="note">{html.escape(note)}</p>'
     write_text(path, f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
@@ -106,6 +109,11 @@ def _used_pools(sides: Sequence[dict[str, PoolCurves]]) -> list[str]:
 
 def figure_of(sides: Sequence[Side]) -> go.Figure:
     """The plotly figure: a row for each pool that was used, then a row of lanes for each side."""
+    return _draw(sides)[0]
+
+
+def _draw(sides: Sequence[Side]) -> tuple[go.Figure, str]:
+    """The figure, and what it does not show one by one."""
     import plotly.graph_objects as go
     from plotly.subplots import make_subplots
 
@@ -113,8 +121,8 @@ def figure_of(sides: Sequence[Side]) -> go.Figure:
     pools = [pool for pool in _used_pools(curves) if any(_moves(c[pool]) for c in curves if pool in c)]
     hovers = [holders_over_time(events) for _, events in sides]
     misfits = [ooms(events) for _, events in sides]
-    lanes = [lanes_of(spans(events, waits=True), MAX_LANES) for _, events in sides]
-    heights = [260] * len(pools) + [max(160, 16 * len({lane for lane, _ in side}) + 60) for side in lanes]
+    lanes = [thin_lanes(lanes_of(spans(events, waits=True), MAX_LANES)) for _, events in sides]
+    heights = [260] * len(pools) + [max(160, 16 * len({lane for lane, _ in side.rows}) + 60) for side in lanes]
     titles = [f"{pool}, GiB" for pool in pools] + [f"workers, {label}" for label, _ in sides]
     figure = make_subplots(
         rows=len(heights), cols=1, shared_xaxes=True, subplot_titles=titles, row_heights=heights,
@@ -128,7 +136,7 @@ def figure_of(sides: Sequence[Side]) -> go.Figure:
             _draw_misfits(figure, row, misfits[index].get(pool, []))
     seen: set[str] = set()
     for offset, side in enumerate(lanes):
-        _draw_lanes(figure, len(pools) + 1 + offset, side, go, seen)
+        _draw_lanes(figure, len(pools) + 1 + offset, side.rows, go, seen)
     figure.update_layout(
         height=sum(heights) + 120, barmode="overlay", bargap=0.15, template="plotly_white", hovermode="closest",
         margin={"l": 150, "r": 20, "t": 50, "b": 40}, legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
@@ -140,7 +148,13 @@ def figure_of(sides: Sequence[Side]) -> go.Figure:
     figure.update_xaxes(range=[0, 1.01 * end])
     figure.update_xaxes(title_text="seconds", row=len(heights), col=1)
     figure.update_xaxes(showticklabels=True)
-    return figure
+    return figure, _remark(sides, lanes)
+
+
+def _remark(sides: Sequence[Side], lanes: Sequence[Lanes]) -> str:
+    parts = [f"{side.merged:,} steps of the workers ({label}) that took less than {side.shorter_than_s:.3g} s"
+             for (label, _), side in zip(sides, lanes, strict=True) if side.merged]  # fmt: skip
+    return f"Drawn together with their neighbours: {'; '.join(parts)}. The trace has each of them." if parts else ""
 
 
 def _draw_pool(figure: go.Figure, row: int, name: str, label: str, colour: str, pool: PoolCurves,
@@ -153,7 +167,7 @@ def _draw_pool(figure: go.Figure, row: int, name: str, label: str, colour: str, 
     for level, curve, dash, shape in levels:
         if not curve.t or (level == "reserved" and curve.level == pool.live.level):
             continue
-        x, y = _steps(curve, end)
+        x, y = _steps(thin_curve(curve), end)
         texts = [hover.get(t, "") for t in x] if level == "live" else None
         figure.add_trace(
             go.Scattergl(x=x, y=y, text=texts, name=f"{label}: {level}", mode="lines", legendgroup=f"{label} {level}",
