@@ -123,7 +123,7 @@ class TemplateMatrices:
         self._table = self._upload(template.coefficients_mont, "coefficients of a template")
         masks = {}
         for name in ("prefix", "body"):
-            mask = _mask_words(getattr(template, name).field_aux)
+            mask = mask_words(getattr(template, name).field_aux)
             masks[name] = self._upload(mask, "a template's mask"), self._upload(bit_ranks(mask), "a template's ranks"), mask
         self._shapes: dict[int, int] = {}
         self._blocks_of: dict[int, list[int]] = {}
@@ -184,16 +184,42 @@ class TemplateMatrices:
 
 
 class TemplateWitness:
-    """Device memory for one partition's witness as bits; `upload` fills it on a stream from pinned or pageable arrays."""
+    """One partition's witness as bits in device memory; `upload` fills it on a stream from pinned or pageable arrays.
+
+    The field elements of inputs, prefix and copies lie one after another, in the order of their wires.
+    """
 
     NAMES = ("inputs", "prefix_bits", "prefix_fields", "body_bits", "body_fields")
+    FIELDS = ("inputs", "prefix_fields", "body_fields")
 
-    def __init__(self, device: Any, sizes_bytes: dict[str, int]) -> None:
-        self.device, self.sizes_bytes = device, sizes_bytes
-        layout = Layout([(name, sizes_bytes[name]) for name in self.NAMES])
-        self._memory = device.allocate(layout.total_bytes, "a witness as bits")
-        self.addresses = layout.at(self._memory.address)
-        self.device_bytes = layout.total_bytes
+    def __init__(self, device: Any, sizes_bytes: dict[str, int], base: int | None = None) -> None:
+        """`base`: address of `bytes_for(sizes_bytes)` of device memory; None allocates them (OutOfMemoryError)."""
+        self.device, self.sizes_bytes, self._memory = device, sizes_bytes, None
+        self.device_bytes = self.bytes_for(sizes_bytes)
+        if base is None:
+            self._memory = device.allocate(self.device_bytes, "a witness as bits")
+            base = self._memory.address
+        self.base, offsets = base, self.offsets(sizes_bytes)
+        self.addresses = {name: base + offset for name, offset in offsets.items()}
+
+    @classmethod
+    def _layout(cls, sizes_bytes: dict[str, int]) -> Layout:
+        fields = sum(sizes_bytes[name] for name in cls.FIELDS)
+        return Layout([("fields", fields), *((name, sizes_bytes[name]) for name in ("prefix_bits", "body_bits"))])
+
+    @classmethod
+    def bytes_for(cls, sizes_bytes: dict[str, int]) -> int:
+        return cls._layout(sizes_bytes).total_bytes
+
+    @classmethod
+    def offsets(cls, sizes_bytes: dict[str, int]) -> dict[str, int]:
+        """Where each array lies from the start of the block."""
+        offsets = cls._layout(sizes_bytes).at(0)
+        end = offsets.pop("fields")
+        for name in cls.FIELDS:
+            offsets[name] = end
+            end += sizes_bytes[name]
+        return offsets
 
     @classmethod
     def arrays(cls, witness: Any) -> dict[str, np.ndarray]:
@@ -204,8 +230,12 @@ class TemplateWitness:
         }  # fmt: skip
 
     @classmethod
+    def sizes(cls, witness: Any) -> dict[str, int]:
+        return {name: a.nbytes for name, a in cls.arrays(witness).items()}
+
+    @classmethod
     def like(cls, device: Any, witness: Any) -> TemplateWitness:
-        return cls(device, {name: a.nbytes for name, a in cls.arrays(witness).items()})
+        return cls(device, cls.sizes(witness))
 
     def upload(self, witness: Any, stream: Any) -> None:
         """Enqueues the copies; the arrays stay unchanged until they have ended."""
@@ -217,10 +247,11 @@ class TemplateWitness:
             self.device.copy(self.addresses[name], array.ctypes.data, array.nbytes, stream)
 
     def free(self) -> None:
-        self._memory.free()
+        if self._memory is not None:
+            self._memory.free()
 
 
-def _mask_words(flags: np.ndarray) -> np.ndarray:
+def mask_words(flags: np.ndarray) -> np.ndarray:
     """A bool array as uint64 words, bit i of word i // 64."""
     packed = np.packbits(flags, bitorder="little")
     return np.pad(packed, (0, -len(packed) % 8)).view(np.uint64)
