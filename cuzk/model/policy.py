@@ -96,6 +96,7 @@ class Policy(Model):
     matrices: Matrices | None = None
     witness: Witness | None = None
     matvec: Processor | None = None
+    prep_msm: Processor | None = None
     prover: Prover | None = None
     """Whose implementation: its buffers beside the vectors. `cuzk run` with a key sets cuzk."""
 

@@ -12,9 +12,20 @@ from cuzk.model.policy import Policy
 DEVICE = "vram:$gpu"
 _SCRATCH = "2**21 * sms"
 """What kernels need however small the circuit: room for each multiprocessor's batch."""
+_FULL_BATCH = "3*2**20 * sms"
+"""The same where a batch is full."""
+_TAIL = "(full_size_share*variables + 1024)"
+"""Scalars that are neither 0 nor 1, in any query: no more than there are among all wires."""
 _PCE = "pce_template if matrices_template else pce"
+_ASSIGNMENT = "variables/8 + 32*(full_size_share*variables + inputs) + 2**16 if witness_bits else 32*variables"
+"""The assignment of one circuit: bits, and field elements beside them."""
 _OWN: dict[str, str] = {
-    "aux": "circuits * (aux_bits if witness_bits else 32*variables)",
+    "aux": f"circuits * ({_ASSIGNMENT})",
+    "d_w": _ASSIGNMENT,
+    # on a GPU that splits the queries itself: wire numbers of two lists, or which of their points are infinity
+    "srs": "srs + prep_msm_gpu * 4*(a + b_g1)",
+    # and where the field elements of a template are, by wire
+    "pce": f"({_PCE}) + prep_msm_gpu * matrices_template * (3*variables/16 + 2**16)",
     "request": "0B",
     "densities": "0B",
     # the Montgomery form of the witness, while the rows are made
@@ -22,12 +33,14 @@ _OWN: dict[str, str] = {
     # a bitmap a query; of the tails the row numbers and the scalars, bases stay in the key
     "bitmaps": "circuits * (l + a + b_g1) / 8",
     "tails": "circuits * 40 * (tail_l + tail_a + tail_b)",
+    # bitmaps of four queries and of the rows in work; of each tail row numbers and scalars; the scan of a witness of field elements
+    "d_splits": f"variables + {_TAIL} * (144 if witness_bits else 180) + 2**17",
     "buckets": "0B",
     # what the kernels are granted: they cut their work to fit it
-    "msm_h_temps": f"max(60*domain, {_SCRATCH})",
-    "batch_add_temps": f"max(30*domain, {_SCRATCH})",
-    "tail_temps": f"max(16*domain, {_SCRATCH})",
-    "b_g2_temps": f"max(60*domain, {_SCRATCH})",
+    "msm_h_temps": f"max(66*domain, {_SCRATCH})",
+    "batch_add_temps": f"max(60*ones_share*variables + variables/4 + {_FULL_BATCH} if prep_msm_gpu else 30*domain, {_SCRATCH})",
+    "tail_temps": f"max(20*domain, {_SCRATCH})",
+    "b_g2_temps": f"max((30 if prep_msm_gpu else 60)*domain, {_SCRATCH})",
     # points in work, scratch of each thread, bucket sets (cuzk.native.msm_g2)
     "b_g2_buckets": "2 * min(2**24, 128*b_g2) + 2**22 * min(threads, b_g2 / 4096) + 4096 * min(2**15, b_g2 / 32)",
 }
@@ -76,7 +89,9 @@ def _reference(policy: Policy, vectors: list[str], whole: bool) -> dict[str, Any
             buffers[vector] = {"pool": "ram", "size": "circuits * 32*constraints", "touched_by": touched_by}
     if policy.b_g2_msm == "cpu":
         buffers["b_g2_buckets"] = {"pool": "ram", "size": "6e6 * gt"}
-    if policy.matvec == "gpu":
+    if policy.prep_msm == "gpu":
+        buffers["d_splits"] = {"pool": device, "size": "4 * (domain // 8) + 36 * (tail_l + tail_a + tail_b)"}
+    if "gpu" in (policy.matvec, policy.prep_msm):
         buffers["d_w"] = {"pool": device, "size": "aux_bits if witness_bits else 32*variables"}
     if policy.b_g2_msm == "gpu":
         buffers["b_g2_temps"] = {"pool": device, "size": f"max(9.6*domain, {_SCRATCH})"}

@@ -14,8 +14,9 @@ from cuzk.pipeline.presets.buffers import buffers
 from cuzk.pipeline.steps import Pipeline
 
 Steps = list[dict[str, Any]]
-PATHS = ("native", "host")
 ABC = ["a", "b", "c"]
+HOST_SPLITS = ["bitmaps", "tails"]
+SPAWN_B_G2: Steps = [{"spawn": "b_g2", "as": "b_g2"}]
 
 
 def reference(name: str, policy: Policy) -> Pipeline:
@@ -25,13 +26,14 @@ def reference(name: str, policy: Policy) -> Pipeline:
     workers: dict[str, Any] = {
         "synthesis": {"start": "proof" if whole else "partition", "steps": _synthesis(policy, vectors, whole)},
         "gpu": {"start": "pool", "per": "gpu", "count": "gw", "steps": _gpu_worker(name, policy, vectors)},
-        "prep": {"start": "spawned", "steps": _prep(policy)},
     }
+    if policy.prep_msm == "cpu":
+        workers["prep"] = {"start": "spawned", "steps": _prep(policy)}
     if policy.b_g2_msm == "cpu":
         workers["b_g2"] = {"start": "spawned", "steps": _b_g2()}
     if policy.prove_api == "split":
         workers["finaliser"] = {"start": "spawned", "steps": _finish(policy, vectors)}
-    for path in PATHS:
+    for path in _paths(policy):
         if _dealloc_mode(policy, path) != "inline":
             workers[f"dealloc_{path}"] = {"start": "spawned", "steps": _dealloc(path, policy, vectors)}
     return Pipeline.model_validate({
@@ -47,7 +49,7 @@ def reference(name: str, policy: Policy) -> Pipeline:
 def _locks(policy: Policy) -> dict[str, Any]:
     names = ["memory_mutex", "compute_mutex"] if policy.gpu_locks == "compute+memory" else ["gpu_mutex"]
     locks: dict[str, Any] = {name: {"per": "gpu", "order": policy.lock_order} for name in names}
-    for path in PATHS:
+    for path in _paths(policy):
         if _dealloc_mode(policy, path) == "async-serialised":
             locks[f"dealloc_{path}_mutex"] = {"per": "host"}
     return locks
@@ -95,7 +97,7 @@ def _gpu_worker(name: str, policy: Policy, vectors: list[str]) -> Steps:
     if policy.admission == "queue-target":
         take.append({"release": "queue_target"})
     pin: Steps = [{"run": "pin_pages"}] if pins else []
-    prep: Steps = [{"spawn": "prep", "as": "prep"}]
+    prep: Steps = [{"spawn": "prep", "as": "prep"}] if policy.prep_msm == "cpu" else []
     lock: Steps = [{"acquire": kernels_lock}]
     if policy.permit_returns == "after-gpu-start":
         lock.append({"release": "synthesis"})
@@ -132,7 +134,9 @@ def _prestage(
     parts = [("d_a", ["a"], "a_uploaded"), ("d_bc", vectors[1:], "bc_uploaded")]
     wanted = ["d_a", "d_bc"]
     if policy.matvec == "gpu":
-        parts = [("d_w", ["aux"], "w_uploaded")]
+        parts = []
+    if "gpu" in (policy.matvec, policy.prep_msm):
+        parts = [("d_w", ["aux"], "w_uploaded"), *parts]
         wanted = ["d_w", *wanted]
     slow: Steps = [*before_slow, {"alloc": wanted}]
     slow += [{"copy": device, "from": hosts, "cost": "upload_pageable"} for device, hosts, _ in parts]
@@ -156,11 +160,17 @@ def _kernels(policy: Policy, free_d_bc: Steps) -> Steps:
         msm_h["cost"] = "msm_h_each_batch"
     on_device: dict[str, Any] = {"on": "compute", "uses": ["d_a", "d_bc"]}
     steps: Steps = []
-    if policy.matvec == "gpu":
+    if policy.prep_msm == "gpu":
         steps = [
-            {"run": "matvec", "cost": "matvec_gpu", "on": "compute", "uses": ["d_w", "d_a", "d_bc"]},
-            {"record": "rows_done", "on": "compute"}, {"wait": "rows_done"}, {"free": ["d_w"]},
-        ]  # fmt: skip
+            {"alloc": ["d_splits"]},
+            {"run": "prep_msm", "cost": "prep_msm_gpu", "on": "compute", "uses": ["d_w", "d_splits"]},
+        ]
+    if policy.matvec == "gpu":
+        steps += [{"run": "matvec", "cost": "matvec_gpu", "on": "compute", "uses": ["d_w", "d_a", "d_bc"]}]
+    if steps:
+        steps += [{"record": "rows_done", "on": "compute"}, {"wait": "rows_done"}, {"free": ["d_w"]}]
+    if policy.prep_msm == "gpu" and policy.b_g2_msm == "cpu":
+        steps += [{"alloc": HOST_SPLITS}, *SPAWN_B_G2]  # the split comes back for it
     steps += [{"run": "ntt_h", **on_device}, {"record": "ntt_done", "on": "compute"}, {"wait": "ntt_done"}]
     if policy.free_d_bc == "after-ntt":
         steps += free_d_bc
@@ -170,13 +180,13 @@ def _kernels(policy: Policy, free_d_bc: Steps) -> Steps:
         {"free": ["msm_h_temps"]},
         # allocations and synchronisation that a lone worker hides beside prep_msm
         {"run": "gpu_overhead", "cost": "gpu_sync"},
-        {"join": "prep"},
+        *([{"join": "prep"}] if policy.prep_msm == "cpu" else []),
         {"alloc": ["batch_add_temps"]}, {"run": "batch_add"}, {"free": ["batch_add_temps"]},
         {"alloc": ["tail_temps"]}, {"run": "tail_msm"}, {"free": ["tail_temps"]},
     ]  # fmt: skip
     if policy.b_g2_msm == "gpu":
         steps += [{"alloc": ["b_g2_temps"]}, {"run": "b_g2_msm", "cost": "b_g2_msm_gpu"}, {"free": ["b_g2_temps"]}]
-    steps += [{"free": ["buckets", "d_a"]}]
+    steps += [{"free": ["buckets", "d_a", *(["d_splits"] if policy.prep_msm == "gpu" else [])]}]
     if policy.free_d_bc == "before-unlock":
         steps += free_d_bc
     # and what remains to be done under the lock once the device memory is given back
@@ -185,8 +195,8 @@ def _kernels(policy: Policy, free_d_bc: Steps) -> Steps:
 
 
 def _prep(policy: Policy) -> Steps:
-    steps: Steps = [{"alloc": ["bitmaps", "tails"]}, {"run": "prep_msm"}]
-    return [*steps, {"spawn": "b_g2", "as": "b_g2"}] if policy.b_g2_msm == "cpu" else steps
+    steps: Steps = [{"alloc": HOST_SPLITS}, {"run": "prep_msm"}]
+    return steps + SPAWN_B_G2 if policy.b_g2_msm == "cpu" else steps
 
 
 def _b_g2() -> Steps:
@@ -196,7 +206,7 @@ def _b_g2() -> Steps:
 def _finish(policy: Policy, vectors: list[str]) -> Steps:
     steps: Steps = [{"join": "b_g2"}] if policy.b_g2_msm == "cpu" else []
     steps += [{"run": "epilogue"}, {"complete": "partition"}]
-    for path in PATHS:
+    for path in _paths(policy):
         if _dealloc_mode(policy, path) == "inline":
             steps += _dealloc(path, policy, vectors)
         else:
@@ -204,12 +214,17 @@ def _finish(policy: Policy, vectors: list[str]) -> Steps:
     return steps
 
 
+def _paths(policy: Policy) -> tuple[str, ...]:
+    """The deallocation paths: the native one is that of the split on the host."""
+    return ("native", "host") if "cpu" in (policy.prep_msm, policy.b_g2_msm) else ("host",)
+
+
 def _dealloc_mode(policy: Policy, path: str) -> str | None:
     return policy.dealloc_native if path == "native" else policy.dealloc_host
 
 
 def _dealloc(path: str, policy: Policy, vectors: list[str]) -> Steps:
-    mine = ["bitmaps", "tails"] if path == "native" else ["aux", "densities", "request"]
+    mine = list(HOST_SPLITS) if path == "native" else ["aux", "densities", "request"]
     freed_early = policy.prove_api == "split" and policy.free_abc == "after-start"
     if path == "host" and policy.matvec == "cpu" and not freed_early:
         mine += vectors

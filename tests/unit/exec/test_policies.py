@@ -23,7 +23,7 @@ OPTIONS = {
     "admission": ["permits", "byte-budget", "queue-target"], "order": ["fifo", "by-proof", "random"],
     "lock_order": ["fifo", "barging"], "msm_sync": ["each-batch", "deferred"], "b_g2_msm": ["cpu", "gpu"],
     "quotient": ["bellman", "odd-coset", "c-free"], "witness": ["field", "bits"], "matrices": ["csr", "template"],
-    "matvec": ["cpu", "gpu"],
+    "matvec": ["cpu", "gpu"], "prep_msm": ["cpu", "gpu"],
 }  # fmt: skip
 POLICIES = st.fixed_dictionaries(
     {"pw": st.integers(1, 8), "gw": st.integers(1, 3), "j": st.integers(1, 4)},

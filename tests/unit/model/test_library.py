@@ -79,7 +79,7 @@ def _laws(steps: list[dict[str, Any]]) -> set[str]:
 
 @pytest.mark.parametrize("phase", [name for name in PHASES if name.startswith("phase")])
 @pytest.mark.parametrize(
-    "change", [{}, {"matvec": "gpu"}, {"b_g2_msm": "gpu"}, {"prestage": "before-mutex"}, {"quotient": "c-free"}]
+    "change", [{}, {"matvec": "gpu"}, {"b_g2_msm": "gpu"}, {"prep_msm": "gpu"}, {"prestage": "before-mutex"}, {"quotient": "c-free"}]
 )
 def test_the_documents_have_a_cost_for_every_step(phase: str, change: dict[str, Any]) -> None:
     scenario = Scenario(
@@ -94,7 +94,8 @@ def test_the_documents_have_a_cost_for_every_step(phase: str, change: dict[str, 
     data = plan.pipeline.model_dump(mode="json", by_alias=True, exclude_none=True)
     assert scenario.calibration is not None
     laws = set[str]().union(*(_laws(worker["steps"]) for worker in data["workers"].values()))
-    assert {"ntt_h", "batch_add", "tail_msm", "prep_msm", "epilogue"} <= laws
+    prep = "prep_msm_gpu" if change.get("prep_msm") == "gpu" else "prep_msm"
+    assert {"ntt_h", "batch_add", "tail_msm", prep, "epilogue"} <= laws
     for name in laws:
         law = scenario.calibration.law(name)
         assert law.seconds.evaluate(names) > 0 or law.link is not None

@@ -16,6 +16,7 @@ OPTIONS = {
     "prove_api": ["monolithic", "split"], "dealloc": ["inline", "async", "async-serialised"],
     "gpu_locks": ["one", "compute+memory"], "admission": ["permits", "byte-budget", "queue-target"],
     "msm_sync": ["each-batch", "deferred"], "b_g2_msm": ["cpu", "gpu"], "matvec": ["cpu", "gpu"],
+    "prep_msm": ["cpu", "gpu"],
     "quotient": ["bellman", "odd-coset", "c-free"], "witness": ["field", "bits"], "matrices": ["csr", "template"],
     "srs": ["vram", "pinned", "pageable", "mmap"], "pce": ["vram", "pageable"], "lock_order": ["fifo", "barging"],
 }  # fmt: skip
