@@ -39,8 +39,11 @@ class SetState:
     witnesses: list[np.ndarray]
     device: dict[str, Any] = field(default_factory=dict)
     """d_a, d_bc as `(n, 4)` views of the buffers that the interpreter allocated; on a GPU blocks of its memory."""
-    registered: dict[str, tuple[Any, int]] = field(default_factory=dict)
-    """Vectors whose pages a GPU's driver has locked: (its device, address)."""
+    registered: dict[str, tuple[Any, list[int]]] = field(default_factory=dict)
+    """Vectors whose pages a GPU's driver has locked: (its device, addresses)."""
+    device_splits: dict[str, Any] = field(default_factory=dict)
+    """Query -> its split, where a GPU has made it; scalars are Montgomery if `tails_mont`, else canonical."""
+    tails_mont: bool = False
     verified: list[tuple[Proof, list[int]]] = field(default_factory=list)
 
 

@@ -1,7 +1,7 @@
 """The lists of a key split on the device by the values of their wires: bitmaps of the ones, rows and scalars of the rest.
 
-Reads the wire numbers of a list once (4 bytes a row, none where they follow each other) and two bits a row of the witness; writes two
-bits a row, and 36 bytes for each scalar that is neither 0 nor 1.
+Reads the wire numbers of a list once (4 bytes a row, none where they follow each other) and two bits a row of the witness; writes
+two bits a row, and 36 bytes for each scalar that is neither 0 nor 1.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def split(
 ) -> Splitting:
     """Enqueues the split of `lists` (rows as in the plan) into the plan's block at `base`; returns at once.
 
-    host: pinned memory (device.pinned) of 8 bytes a list for the numbers found. The scalars have the form of the witness's values.
+    host: pinned memory (device.pinned) of 8 bytes a list for the numbers found. Scalars have the form of the witness's values.
     """
     at = plan.layout.at(base)
     device.fill(at["found"], 0, 8 * len(lists), stream)
@@ -162,7 +162,9 @@ def list_finite(device: Any, group: Group, rows: int, points: int, finite: int, 
         )  # fmt: skip
 
 
-def flatten_bits(device: Any, template: Any, prefix: int, body: int, body_words: int, input_bit: bool, out: int, stream: Any) -> None:
+def flatten_bits(
+    device: Any, template: Any, prefix: int, body: int, body_words: int, input_bit: bool, out: int, stream: Any
+) -> None:
     """Enqueues one bitmap over all wires at `out` from those of a template's parts: `prefix`, and `body` of copy 0, the next
     `body_words` words on. Inputs, which are first, get `input_bit`."""
     words = bitmap_words(template.n_inputs + template.n_aux)

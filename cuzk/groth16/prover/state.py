@@ -57,6 +57,12 @@ class ProofState:
             raise RuntimeError(f"step out of order: buffer {name} is not there")
         return buffer
 
+    def split(self, name: str) -> Split:
+        """A query's split, which prep_msm has made."""
+        if self.splits is None:
+            raise RuntimeError("step out of order: prep_msm has not run")
+        return self.splits[name]
+
     def free(self, *names: str) -> None:
         """Drop buffers (each of BUFFERS). Freeing one that is not there does nothing."""
         for name in names:

@@ -33,7 +33,7 @@ _OWN: dict[str, str] = {
     # a bitmap a query; of the tails the row numbers and the scalars, bases stay in the key
     "bitmaps": "circuits * (l + a + b_g1) / 8",
     "tails": "circuits * 40 * (tail_l + tail_a + tail_b)",
-    # bitmaps of four queries and of the rows in work; of each tail row numbers and scalars; the scan of a witness of field elements
+    # bitmaps of four queries and of the rows in work; row numbers and scalars of tails; the scan of a witness of field elements
     "d_splits": f"variables + {_TAIL} * (144 if witness_bits else 180) + 2**17",
     "buckets": "0B",
     # what the kernels are granted: they cut their work to fit it

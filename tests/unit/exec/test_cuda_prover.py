@@ -20,6 +20,7 @@ pipeline: {phase}
 policy: {policy}
 workload: {{proofs: {proofs}}}
 """
+ALL_ON_GPU = "{pw: 1, gw: 1, j: 1, srs: vram, pce: vram, matvec: gpu, prep_msm: gpu, b_g2_msm: gpu}"
 
 
 @pytest.fixture(scope="module")
@@ -70,10 +71,10 @@ def test_every_phase_proves_on_the_gpu(kernels, tmp_path, phase):
 
 @pytest.mark.slow
 def test_everything_on_the_gpu(kernels, tmp_path):
-    policy = "{pw: 1, gw: 1, j: 1, srs: vram, pce: vram, matvec: gpu, b_g2_msm: gpu}"
-    result, gpu = prove(kernels, tmp_path, policy=policy, partitions=1, key=c_free_key(tmp_path))
+    result, gpu = prove(kernels, tmp_path, policy=ALL_ON_GPU, partitions=1, key=c_free_key(tmp_path))
     assert result.exit_code == 0, result.error
-    assert not gpu.registered
+    assert result.document["measured"]["verified_partitions"] == 1
+    assert not gpu.registered and gpu.live_bytes() == 0
 
 
 def test_matrices_on_the_gpu_need_matrix_c_or_no_c(kernels, tmp_path):

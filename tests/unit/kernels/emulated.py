@@ -33,15 +33,18 @@ class Block:
 
     GUARD = 256
 
-    def __init__(self, size_bytes: int) -> None:
+    def __init__(self, size_bytes: int, live: dict[int, int]) -> None:
+        self._live = live
         self._raw = np.full(size_bytes + self.GUARD + 256, 0xA5, dtype=np.uint8)
         shift = -self._raw.ctypes.data % 256
         self.array = self._raw[shift : shift + size_bytes]
         self._guard = self._raw[shift + size_bytes :]
         self.address = self._raw.ctypes.data + shift
         self.size_bytes = size_bytes
+        live[self.address] = size_bytes
 
     def free(self) -> None:
+        self._live.pop(self.address, None)
         assert (self._guard == 0xA5).all(), "a kernel wrote past the end of its block"
         self.address = 0
 
@@ -55,6 +58,7 @@ class EmulatedDevice:
         self.multiprocessors = multiprocessors
         self.launches = 0
         self.registered: set[int] = set()
+        self.live: dict[int, int] = {}
 
     def kernel(self, module_name: str, name: str) -> Any:
         if module_name not in self._modules:
@@ -72,14 +76,25 @@ class EmulatedDevice:
         assert lost == 0, f"{lost} carries were lost"
         self.launches += 1
 
-    def allocate(self, size_bytes: int, what: str) -> Block:
-        return Block(size_bytes)
+    def allocate(self, size_bytes: int, what: str, pooled: bool = False) -> Block:
+        return self._block(size_bytes)
+
+    def trim(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def _block(self, size_bytes: int) -> Block:
+        return Block(size_bytes, self.live)
+
+    def live_bytes(self) -> int:
+        """Of all blocks, pinned ones too, that have not been freed."""
+        return sum(self.live.values())
 
     def memory_info(self) -> tuple[int, int]:
         return 1 << 34, 1 << 34
 
     def pinned(self, size_bytes: int) -> Block:
-        return Block(size_bytes)
+        return self._block(size_bytes)
 
     def use(self) -> None: ...
 
@@ -97,7 +112,7 @@ class EmulatedDevice:
         ctypes.memmove(target, source, size_bytes)
 
     def upload(self, array: np.ndarray, what: str = "an array") -> Block:
-        block = Block(array.nbytes)
+        block = self._block(array.nbytes)
         ctypes.memmove(block.address, array.ctypes.data, array.nbytes)
         return block
 

@@ -87,7 +87,8 @@ def test_tails_at_the_borders_of_words(device):
     n = 2200
     others = np.zeros(n, bool)
     others[[0, 31, 32, 63, 64, 127, 1023, 1024, 1055, 2047, 2048, n - 1]] = True
-    check(device, ~others, others, [(None, 0, n, None), (None, 1, n - 1, None), (np.arange(n, dtype=np.uint32)[::-1].copy(), 0, n, None)])
+    backwards = np.arange(n, dtype=np.uint32)[::-1].copy()
+    check(device, ~others, others, [(None, 0, n, None), (None, 1, n - 1, None), (backwards, 0, n, None)])
 
 
 def test_a_tail_beyond_its_plan_is_refused_and_nothing_is_written_past_it(device):

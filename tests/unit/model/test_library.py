@@ -79,7 +79,8 @@ def _laws(steps: list[dict[str, Any]]) -> set[str]:
 
 @pytest.mark.parametrize("phase", [name for name in PHASES if name.startswith("phase")])
 @pytest.mark.parametrize(
-    "change", [{}, {"matvec": "gpu"}, {"b_g2_msm": "gpu"}, {"prep_msm": "gpu"}, {"prestage": "before-mutex"}, {"quotient": "c-free"}]
+    "change",
+    [{}, {"matvec": "gpu"}, {"b_g2_msm": "gpu"}, {"prep_msm": "gpu"}, {"prestage": "before-mutex"}, {"quotient": "c-free"}],
 )
 def test_the_documents_have_a_cost_for_every_step(phase: str, change: dict[str, Any]) -> None:
     scenario = Scenario(

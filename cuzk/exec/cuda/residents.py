@@ -1,0 +1,140 @@
+"""One GPU and what it holds for the whole run: the key's lists and matrices where the policy wants them, tables, streams."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from cuzk.errors import InputError
+from cuzk.exec.cuda.matvec import CsrMatrix, TemplateMatrices
+from cuzk.exec.cuda.quotient import Quotient
+from cuzk.exec.cuda.split import KeyRows, WireIndex, list_finite
+from cuzk.groth16.key import ProvingKey, Query
+from cuzk.groth16.prover.quotient import NEEDS_C
+from cuzk.groth16.prover.steps import G1_QUERIES
+
+QUERIES = (*G1_QUERIES, "b_g2")
+
+
+class Gpu:
+    """Addresses are device memory, or of the host where the key lies there. Everything is freed by `free`."""
+
+    def __init__(self, device: Any) -> None:
+        self.device = device
+        self.quotient: Quotient | None = None
+        self.points: dict[str, int] = {}
+        """List of the key -> address: device memory, page-locked or plain host memory, as the policy says."""
+        self.key_on_device = False
+        self.rows: dict[str, KeyRows] = {}
+        """Query -> its rows, where the device splits. Queries that split alike have equal values."""
+        self.matrices: dict[str, CsrMatrix] = {}
+        """a, b (and c), where the device multiplies rows of CSR."""
+        self.template: TemplateMatrices | None = None
+        self.wires: WireIndex | None = None
+        self._owned: list[Any] = []
+        self._local = threading.local()
+
+    # -- streams -----------------------------------------------------------------------------------------
+
+    def stream(self, name: str = "work") -> Any:
+        """This thread's CUDA stream of that name: work; or copies, which go on beside it."""
+        streams = self._local.__dict__.setdefault("streams", {})
+        if name not in streams:
+            streams[name] = self.device.stream()
+        return streams[name]
+
+    def finish(self) -> None:
+        """Until this thread's streams have done all that was queued on them."""
+        for stream in self._local.__dict__.get("streams", {}).values():
+            event = self.device.event()
+            self.device.record(event, stream)
+            self.device.wait(event)
+
+    # -- what stays --------------------------------------------------------------------------------------
+
+    def place_quotient(self, key: ProvingKey, quotient: str, mont: bool) -> None:
+        """`mont`: the form of the rows that will come."""
+        self.quotient = Quotient(self.device, quotient, key.log_domain, root=key.root, mont=mont)
+
+    def place_key(self, key: ProvingKey, quotient: str, where: str, with_b_g2: bool, splits: bool) -> None:
+        """The lists that the GPU works with in VRAM, page-locked, or left in the file's pages; with `splits` (they are in VRAM
+        then) their rows too."""
+        self.key_on_device = where == "vram"
+        lists = {"h": key.h_points(quotient), **{name: key.query(name, quotient).points for name in G1_QUERIES}}
+        if with_b_g2:
+            lists["b_g2"] = key.b_g2_query.points
+        for name, points in lists.items():
+            points = np.ascontiguousarray(points)
+            if where == "vram":
+                memory = self.device.upload(points, f"the key's {name} points")
+            elif where == "pinned":
+                memory = self.device.pinned(points.nbytes)
+                memory.array[:] = points.view(np.uint8).reshape(-1)
+            else:
+                self.points[name] = points.ctypes.data
+                continue
+            self._owned.append(memory)
+            self.points[name] = memory.address
+        if splits:
+            for name in QUERIES:
+                self.rows[name] = self._rows(name, key.query(name, quotient))
+            self._share_rows(key)
+
+    def _rows(self, name: str, query: Query) -> KeyRows:
+        wires = finite = 0
+        if query.wires is not None:
+            numbers = np.ascontiguousarray(query.wires, dtype=np.uint32)
+            memory = self.device.upload(numbers, f"the wires of the key's {name} points")
+            self._owned.append(memory)
+            wires = memory.address
+        if query.infinities and len(query):
+            memory = self.device.allocate(4 * -(-len(query) // 32), f"which of the key's {name} points are infinity")
+            self._owned.append(memory)
+            group = "g2" if name == "b_g2" else "g1"
+            list_finite(self.device, group, len(query), self.points[name], memory.address, self.stream())
+            self.finish()
+            finite = memory.address
+        return KeyRows(len(query), query.first, wires, finite)
+
+    def _share_rows(self, key: ProvingKey) -> None:
+        """The two lists of B have the same rows, unless somebody made them apart; then one split serves both."""
+        one, two = key.b_g1_query, key.b_g2_query
+        rows, other = self.rows["b_g1"], self.rows["b_g2"]
+        same_wires = one.wires is two.wires or (
+            one.wires is not None and two.wires is not None and np.array_equal(one.wires, two.wires)
+        )
+        if not same_wires or (rows.rows, rows.first, bool(rows.finite)) != (other.rows, other.first, bool(other.finite)):
+            return
+        if rows.finite:
+            bitmaps = [self.device.download(r.finite, np.empty(-(-r.rows // 32), np.uint32)) for r in (rows, other)]
+            if not np.array_equal(*bitmaps):
+                return
+        for address in {other.wires, other.finite} - {rows.wires, rows.finite, 0}:
+            block = next(memory for memory in self._owned if memory.address == address)
+            self._owned.remove(block)
+            block.free()
+        self.rows["b_g2"] = rows
+
+    def place_matrices(self, key: ProvingKey, quotient: str, splits: bool) -> None:
+        """Those that the quotient needs. A template's come with the places of its field elements if the device splits."""
+        system: Any = key.system
+        names = "abc" if NEEDS_C[quotient] else "ab"
+        template = getattr(system, "template", None)
+        if template is not None:
+            self.template = TemplateMatrices(self.device, template, tuple(range(len(names))))
+            if splits:
+                self.wires = WireIndex(self.device, template, self.stream())
+            return
+        for name in names:
+            matrix = getattr(system, name)
+            if matrix is None:
+                raise InputError(f"{key.path}: the key holds no matrix C: quotient c-free, or matvec: cpu")
+            self.matrices[name] = CsrMatrix(self.device, matrix.row_ptr, matrix.col, matrix.coef_id, system.table_mont)
+
+    def free(self) -> None:
+        for held in (self.quotient, self.template, self.wires, *self.matrices.values(), *self._owned):
+            if held is not None:
+                held.free()
+        self.device.close()
