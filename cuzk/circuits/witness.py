@@ -1,92 +1,20 @@
-"""Witnesses of a template: bits kept as bits, field elements apart.
-
-For each part (prefix, every copy of the body) the aux variables are one bit each in 64-bit words, and a list of the
-field elements in order; which variable is which is the template's knowledge, the same for all copies. A bit of a
-variable that is a field element is 0.
-"""
+"""Witnesses of a template filled: the gadgets run on columns, one lane a copy of the body."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from cuzk import native
 from cuzk.circuits.algebra import Columns, bits_to_lanes
 from cuzk.circuits.emitter import Bit, Block, Deferred, Emitter, Library, Num
-from cuzk.circuits.template import Part, Template
+from cuzk.groth16.template.bits import BitWitness
+from cuzk.groth16.template.model import Part, Template
 
 _CHUNK_BYTES = 32 << 20
 """Of unpacked bits while the calls of one gadget are spread over the witness."""
-
-
-@dataclass(frozen=True)
-class FieldIndex:
-    """Where a part's field elements are: `mask` (words) uint64, `rank` (words) uint32: field elements before a word."""
-
-    mask: np.ndarray
-    rank: np.ndarray
-    count: int
-
-    @staticmethod
-    def of(part: Part) -> FieldIndex:
-        words = (part.aux + 63) // 64
-        packed = np.zeros(8 * words, np.uint8)
-        packed[: (part.aux + 7) // 8] = np.packbits(part.field_aux, bitorder="little")
-        mask = packed.view(np.uint64)
-        before = np.zeros(words + 1, np.uint32)
-        np.cumsum(np.bitwise_count(mask), out=before[1:])
-        return FieldIndex(mask, before[:-1], int(before[-1]))
-
-
-@dataclass(frozen=True)
-class BitWitness:
-    """All values of a partition. `inputs_mont` (n_inputs, 4), ONE first. For prefix and body: bits (copies, words)
-    uint64 and field elements (copies, count, 4), Montgomery; the prefix has one copy."""
-
-    template: Template
-    inputs_mont: np.ndarray
-    prefix_bits: np.ndarray
-    prefix_fields_mont: np.ndarray
-    body_bits: np.ndarray
-    body_fields_mont: np.ndarray
-
-    @property
-    def nbytes(self) -> int:
-        arrays = (self.inputs_mont, self.prefix_bits, self.prefix_fields_mont, self.body_bits, self.body_fields_mont)
-        return sum(a.nbytes for a in arrays)
-
-    def parts(self) -> Iterator[tuple[Part, np.ndarray, np.ndarray]]:
-        """Each part in the order of the aux variables: the part, its bits (words), its field elements."""
-        yield self.template.prefix, self.prefix_bits[0], self.prefix_fields_mont[0]
-        for bits, fields in zip(self.body_bits, self.body_fields_mont, strict=True):
-            yield self.template.body, bits, fields
-
-    def ones_share(self) -> float:
-        """Share of the values that are 1 (bits only)."""
-        ones = int(np.bitwise_count(self.prefix_bits).sum()) + int(np.bitwise_count(self.body_bits).sum())
-        return ones / (self.template.n_aux + self.template.n_inputs)
-
-    def chunks_std(self) -> Iterator[np.ndarray]:
-        """All wires in order, canonical, (n, 4) uint64 at a time: inputs, prefix, each copy of the body."""
-        yield native.fr_to_std(self.inputs_mont)
-        for part, bits, fields in self.parts():
-            values = np.zeros((part.aux, 4), np.uint64)
-            values[:, 0] = np.unpackbits(bits.view(np.uint8), count=part.aux, bitorder="little")
-            values[part.field_aux] = native.fr_to_std(np.ascontiguousarray(fields))
-            yield values
-
-    def expand_std(self) -> np.ndarray:
-        """(wires, 4) uint64, canonical. 32 bytes a value: 3.9 GiB for a partition of 32 GiB."""
-        out = np.empty((self.template.n_inputs + self.template.n_aux, 4), np.uint64)
-        at = 0
-        for chunk in self.chunks_std():
-            out[at : at + len(chunk)] = chunk
-            at += len(chunk)
-        return out
 
 
 def build_witness(

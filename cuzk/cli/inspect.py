@@ -25,8 +25,8 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from cuzk.circuits.template_file import describe, is_template
     from cuzk.errors import InputError
+    from cuzk.groth16.formats.template import describe, is_template
     from cuzk.groth16.inspect import as_text, inspect
 
     if is_template(args.file):

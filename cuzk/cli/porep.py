@@ -147,8 +147,8 @@ def _setup(args: argparse.Namespace) -> int:
     from cuzk.groth16.formats.files import require_writable
     from cuzk.groth16.key import QUOTIENTS
     from cuzk.groth16.setup.development import key_suffix, setup_development
+    from cuzk.groth16.template.system import TemplateSystem
     from cuzk.porep.partition import PartitionMaker
-    from cuzk.porep.proving import porep_system
 
     start = time.perf_counter()
     shape = _small_shape(args.sector)
@@ -156,7 +156,7 @@ def _setup(args: argparse.Namespace) -> int:
     if args.quotients and suffix != ".ckey":
         raise InputError(f"--quotients is for .ckey; a {suffix} serves one quotient by its format")
     require_writable(args.output)
-    system = porep_system(PartitionMaker(shape))
+    system = TemplateSystem(PartitionMaker(shape).template)
     setup_development(system, args.output, quotients=args.quotients or QUOTIENTS, progress=terminal_progress())
     warn_development(args.output)
     total_s, size = time.perf_counter() - start, os.path.getsize(args.output)

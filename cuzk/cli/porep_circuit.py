@@ -11,12 +11,12 @@ GIB = 1 << 30
 
 
 def run(args: argparse.Namespace) -> int:
-    from cuzk.circuits.constraints import template_system
     from cuzk.circuits.porep.shape import shape
-    from cuzk.circuits.template_file import save_template
     from cuzk.errors import InputError
     from cuzk.groth16.formats.files import write_text
     from cuzk.groth16.formats.matrices import write_pce
+    from cuzk.groth16.formats.template import save_template
+    from cuzk.groth16.template.system import TemplateSystem
     from cuzk.porep.proving import require_small
     from cuzk.porep.sizes import porep_sizes
 
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     if args.template:
         save_template(sizes.template, args.template)
     if args.pce:
-        write_pce(args.pce, template_system(sizes.template))
+        write_pce(args.pce, TemplateSystem(sizes.template))
     files = {name: path for name in ("yaml", "template", "pce") if (path := getattr(args, name))}
     document = {**sizes.document(), "files": files, "total_s": time.perf_counter() - start}
     if args.json:

@@ -39,8 +39,7 @@ def run(args: argparse.Namespace) -> int:
     from cuzk.errors import InputError
     from cuzk.groth16.formats.files import atomic_write, require_writable, write_text
     from cuzk.groth16.formats.proof import proof_json, public_json
-    from cuzk.groth16.formats.wtns import WtnsFile
-    from cuzk.groth16.load import load_key
+    from cuzk.groth16.load import load_key, open_witness
     from cuzk.groth16.prover.blinding import Blinding
     from cuzk.groth16.prover.run import prove
 
@@ -52,12 +51,10 @@ def run(args: argparse.Namespace) -> int:
     paths = {name: os.path.join(args.output, name) for name in ("proof.json", "public.json", "proof.bin")}
     if os.path.isdir(args.output):
         require_writable(*paths.values(), inputs=(args.key, args.witness, args.r1cs))
-    witness = WtnsFile(args.witness)
+    witness = open_witness(args.witness)
     key = load_key(args.key, args.r1cs)
-    witness.check_fits(key.n_wires, args.key)
-    witness.check_values()
     blinding = Blinding.random() if args.insecure_seed is None else Blinding.from_seed(args.insecure_seed)
-    made = prove(key, witness.values, args.quotient, blinding, args.threads)
+    made = prove(key, witness(key), args.quotient, blinding, args.threads)
     if key.development:
         warn_development(args.key)
     try:

@@ -21,6 +21,7 @@ from cuzk.groth16.formats.proof import Proof
 from cuzk.groth16.key import ProvingKey
 from cuzk.groth16.prover import quotient, steps
 from cuzk.groth16.prover.blinding import Blinding
+from cuzk.groth16.prover.products import Witness
 from cuzk.groth16.prover.run import check
 from cuzk.groth16.prover.state import ProofState
 from cuzk.groth16.verify import Verifier
@@ -36,7 +37,7 @@ class SetState:
     """What the bodies keep for one set: a state for each circuit in it, and its device buffers."""
 
     circuits: list[ProofState]
-    witnesses: list[np.ndarray]
+    witnesses: list[Witness]
     device: dict[str, Any] = field(default_factory=dict)
     """d_a, d_bc as `(n, 4)` views of the buffers that the interpreter allocated; on a GPU blocks of its memory."""
     registered: dict[str, tuple[Any, list[int]]] = field(default_factory=dict)
@@ -58,13 +59,13 @@ class _Real:
 
 
 class CpuDevice:
-    """Proves with `key`; partition p of a proof takes witness p modulo their number, each `(n_wires, 4)` canonical."""
+    """Proves with `key`; partition p of a proof takes witness p modulo their number."""
 
     name = "cpu"
     time_scale = 1.0
     one_thread = False
 
-    def __init__(self, key: ProvingKey, witnesses: Sequence[np.ndarray], quotient_name: str, idle_bytes: int,
+    def __init__(self, key: ProvingKey, witnesses: Sequence[Witness], quotient_name: str, idle_bytes: int,
                  threads: int | None = None, blinding: Callable[[], Blinding] = Blinding.random) -> None:  # fmt: skip
         """`idle_bytes`: resident before the key was opened."""
         self.key, self.witnesses, self.quotient = key, list(witnesses), quotient_name
@@ -180,7 +181,7 @@ class CpuDevice:
     def _witness(self, state: SetState, work: Work) -> None:
         for circuit, values in zip(state.circuits, state.witnesses, strict=True):
             # a copy of its own, as the assignment of each partition is
-            steps.witness(circuit, np.array(values))
+            steps.witness(circuit, values.copy())
 
     def _matvec(self, state: SetState, work: Work) -> None:
         self._each(state, work, steps.matvec)

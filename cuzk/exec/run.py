@@ -24,6 +24,8 @@ from cuzk.exec.result import RunResult, result_of
 from cuzk.exec.sampler import Sampler
 from cuzk.exec.sets import Proof
 from cuzk.model.circuit import Circuit
+from cuzk.model.policy import Matrices
+from cuzk.model.policy import Witness as WitnessForm
 from cuzk.model.scenario import Scenario
 from cuzk.pipeline.check import check
 from cuzk.pipeline.plan import Plan, compile
@@ -182,8 +184,9 @@ class Prepared:
 
 def prepare(scenario: Scenario, proving: Proving, *, ram_cap_bytes: int | None = None,
             make_device: Callable[..., Device] | None = None) -> Prepared:  # fmt: skip
-    """Open key and witnesses. The circuit's counts are the key's, its partitions the scenario's. `make_device`: CpuDevice
-    (the default), or one that takes the same arguments.
+    """Open key and witnesses. The circuit's counts are the key's, its partitions the scenario's; whether its matrices are a
+    template and its witnesses bits is theirs to say. `make_device`: CpuDevice (the default), or one that takes the same
+    arguments.
 
     Raises InputError, FormatError.
     """
@@ -191,25 +194,26 @@ def prepare(scenario: Scenario, proving: Proving, *, ram_cap_bytes: int | None =
     # NumPy's BLAS is not used; its threads would only take time and memory
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from cuzk.exec.cpu import CpuDevice
-    from cuzk.groth16.formats.wtns import WtnsFile
-    from cuzk.groth16.load import load_key
+    from cuzk.groth16.load import load_key, open_witness
     from cuzk.groth16.prover.blinding import Blinding
+    from cuzk.groth16.template.bits import BitWitness
+    from cuzk.groth16.template.system import TemplateSystem
 
     if scenario.workload.circuits:
         raise InputError("a run with a key proves one circuit; the scenario's workload mixes several")
     key = load_key(proving.key, proving.r1cs)
-    files = [WtnsFile(path) for path in proving.witnesses]
-    for file in files:
-        file.check_fits(key.n_wires, proving.key)
-        file.check_values()
+    witnesses = [open_witness(path)(key) for path in proving.witnesses]
     quotient = key.require_quotient(scenario.policy.quotient)
-    circuit = circuit_of(key, files[0].values, scenario.circuit.partitions)
-    scenario = scenario.with_policy(quotient=quotient, prover="cuzk").model_copy(update={"circuit": circuit})
+    circuit = circuit_of(key, witnesses[0], scenario.circuit.partitions)
+    matrices: Matrices = "template" if isinstance(key.system, TemplateSystem) else "csr"
+    form: WitnessForm = "bits" if all(isinstance(w, BitWitness) for w in witnesses) else "field"
+    scenario = scenario.with_policy(quotient=quotient, prover="cuzk", matrices=matrices, witness=form)
+    scenario = scenario.model_copy(update={"circuit": circuit})
     if ram_cap_bytes is not None:
         scenario = with_ram_cap(scenario, ram_cap_bytes)
     seed = proving.insecure_seed
     blinding = Blinding.random if seed is None else lambda: Blinding.from_seed(seed)
-    device = (make_device or CpuDevice)(key, [file.values for file in files], quotient, idle_bytes, proving.threads, blinding)
+    device = (make_device or CpuDevice)(key, witnesses, quotient, idle_bytes, proving.threads, blinding)
     measured = {"idle_bytes": idle_bytes, "quotient": quotient, "private": seed is None, "development_key": key.development}
     return Prepared(scenario, key, device, measured)
 
@@ -238,24 +242,24 @@ def circuit_of(key: Any, witness: Any, partitions: int) -> Circuit:
     """The counts of a key's circuit, and the shares of its witness."""
     import numpy as np
 
+    from cuzk.groth16.prover.steps import classified
+    from cuzk.groth16.template.system import TemplateSystem
+
     system = key.system
     inputs = key.n_public + 1
-    used_a, used_b = (m.used_columns(key.n_wires) for m in (system.a, system.b))
-    zero_high = ~witness[:, 1:].any(axis=1)
-    ones = int(np.count_nonzero(zero_high & (witness[:, 0] == 1)))
-    zeros = int(np.count_nonzero(zero_high & (witness[:, 0] == 0)))
+    nnz_a, nnz_b, nnz_c = system.nonzeros()
+    density_a_aux, density_b_input, density_b_aux = system.densities()
+    ones, tail, _ = classified(witness, None)
     queries = [q for q in (key.a_query, key.b_g1_query, key.b_g2_query, key.l_query, key.l_c_free_query) if q is not None]
     points = [q.points for q in queries] + [h for h in (key.h_odd, key.h_monomial) if h is not None]
-    matrices = [m for m in (system.a, system.b, system.c) if m is not None]
     # rows fill more than half of the domain, or the domain would be another one
-    rows = max(system.a.rows, key.domain // 2 + 1 if key.domain > 1 else 1)
+    rows = max(system.rows, key.domain // 2 + 1 if key.domain > 1 else 1)
     return Circuit(
         name=Path(str(key.path)).stem, constraints=rows, aux=max(1, key.n_wires - inputs), inputs=inputs,
-        nnz_a=system.a.nonzeros, nnz_b=system.b.nonzeros, nnz_c=system.c.nonzeros if system.c is not None else 0,
-        density_a_aux=int(used_a[inputs:].sum()), density_b_input=int(used_b[:inputs].sum()),
-        density_b_aux=int(used_b[inputs:].sum()),
-        full_size_share=(len(witness) - ones - zeros) / len(witness), ones_share=ones / len(witness), partitions=partitions,
-        srs=sum(p.nbytes for p in points), pce=sum(a.nbytes for m in matrices for a in (m.row_ptr, m.col, m.coef_id)),
+        nnz_a=nnz_a, nnz_b=nnz_b, nnz_c=nnz_c, density_a_aux=density_a_aux, density_b_input=density_b_input,
+        density_b_aux=density_b_aux, full_size_share=len(tail) / key.n_wires,
+        ones_share=int(np.bitwise_count(ones).sum()) / key.n_wires, partitions=partitions,
+        srs=sum(p.nbytes for p in points), **{"pce_template" if isinstance(system, TemplateSystem) else "pce": system.nbytes},
         provenance={"*": f"counted in {key.path}"},
     )  # fmt: skip
 

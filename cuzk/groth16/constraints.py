@@ -167,6 +167,38 @@ class ConstraintSystem:
         return max(1, (self.n_constraints + self.n_public).bit_length())
 
     @property
+    def rows(self) -> int:
+        """Of A: those of the inputs included where they are there."""
+        return self.a.rows
+
+    @property
+    def has_c(self) -> bool:
+        return self.c is not None
+
+    @property
+    def nbytes(self) -> int:
+        matrices = [m for m in (self.a, self.b, self.c) if m is not None]
+        return sum(a.nbytes for m in matrices for a in (m.row_ptr, m.col, m.coef_id))
+
+    def nonzeros(self) -> tuple[int, int, int]:
+        """Of A, B and C (0 where there is no C)."""
+        return self.a.nonzeros, self.b.nonzeros, self.c.nonzeros if self.c is not None else 0
+
+    def used_wires(self, matrix: int) -> np.ndarray:
+        """The wires (u32, rising) in some row of A (0) or B (1)."""
+        return np.flatnonzero((self.a, self.b)[matrix].used_columns(self.n_wires)).astype(np.uint32)
+
+    def densities(self) -> tuple[int, int, int]:
+        """Aux variables in A; inputs in B; aux variables in B."""
+        a, b = (m.used_columns(self.n_wires) for m in (self.a, self.b))
+        inputs = self.n_public + 1
+        return int(a[inputs:].sum()), int(b[:inputs].sum()), int(b[inputs:].sum())
+
+    def expanded(self) -> ConstraintSystem:
+        """The system itself: its rows are there."""
+        return self
+
+    @property
     def table_mont(self) -> np.ndarray:
         if self._mont is None:
             self._mont = self.table.mont()

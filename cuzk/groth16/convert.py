@@ -51,7 +51,7 @@ def optimise(
     Raises InputError when C is needed and not at hand.
     """
     quotients = default_quotients(key) if quotients is None else quotients
-    if "c-free" in quotients and key.l_c_free_query is None and key.system.c is None:
+    if "c-free" in quotients and key.l_c_free_query is None and not key.system.has_c:
         raise InputError(
             f"{key.path}: the c-free quotient needs the matrix C, which a {key.kind} lacks; give --r1cs R1CS"
         )
@@ -135,8 +135,8 @@ def _forms(key: ProvingKey, quotients: tuple[str, ...], progress: Progress) -> _
             rows = transforms.row_points_from_monomial(key.h_monomial, root, progress)
         else:
             rows = transforms.row_points_from_odd(forms.h_odd, root, progress)
-        forms.l_c_free = transforms.absorb(l_points, transforms.wire_points(key.system, rows))
-        interruptible(transforms.check_absorbed, key.system, forms.h_odd, l_points, forms.l_c_free, root)
+        forms.l_c_free = transforms.absorb(l_points, transforms.wire_points(key.system.expanded(), rows))
+        interruptible(transforms.check_absorbed, key.system.expanded(), forms.h_odd, l_points, forms.l_c_free, root)
     return forms
 
 
@@ -194,7 +194,7 @@ def _write_zkey(key: ProvingKey, out: Path) -> None:
         l_query=[key.l_query.points],
         h=[key.h_odd],
     )
-    write_zkey(out, lists, key.system, development_section if key.development else unmarked_section)
+    write_zkey(out, lists, key.system.expanded(), development_section if key.development else unmarked_section)
 
 
 def _dense(query: Query, n_wires: int) -> np.ndarray:

@@ -118,8 +118,7 @@ def _ckey(path: Path, sample: int | None, progress: Progress) -> dict:
         if points is not None:
             checked += _check_points(path, name, points, file.mapped.offset(name), sample, progress)
     system = key.system
-    nonzeros = sum(m.nonzeros for m in (system.a, system.b, system.c) if m is not None)
-    return {"points_checked": checked, "coefficients_checked": nonzeros}
+    return {"points_checked": checked, "coefficients_checked": sum(system.nonzeros())}
 
 
 def _params(path: Path, sample: int | None, progress: Progress) -> dict:
@@ -155,7 +154,7 @@ def _ptau(path: Path, sample: int | None, progress: Progress) -> dict:
 def _system(path: Path) -> dict:
     from cuzk.groth16.load import read_r1cs_system
 
-    system = read_r1cs_system(path)
+    system = read_r1cs_system(path).expanded()
     nonzeros = {name: m.nonzeros for name in "abc" if (m := getattr(system, name)) is not None}
     return {"nonzeros": nonzeros, "coefficients": len(system.table)}
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from cuzk.errors import FormatError
 from cuzk.groth16.formats.files import Path, map_file
+from cuzk.groth16.formats.mapped import MappedFile
 
 FR_BYTES, G1_BYTES, G2_BYTES = 32, 96, 192
 TRANSFORMS = {"bellman": 7, "odd-coset": 6, "c-free": 4}
@@ -203,36 +204,39 @@ def _ckey(path: Path) -> dict:
     }
     per_quotient = {q: _points(**{name: sizes[name] for name in used[q]}) for q in key.quotients}
     n_constraints = mapped.integer("n_constraints", 0, 2**32)
-    present = [m for m in "abc" if f"{m}_col" in mapped]
-    nonzeros = {m: len(mapped.array(f"{m}_col", "u4", (-1,))) for m in present}
-    matrices = sum(
-        mapped.array(f"{m}_{part}", kind, (-1,)).nbytes
-        for m in present
-        for part, kind in (("row_ptr", "u8"), ("col", "u4"))
-    )
+    matrices = _matrices(mapped)
     best = per_quotient[key.quotients[0]]
     return {
         "root": file.root,
         "h_form": [form for form, name in (("odd-lagrange", "h_odd"), ("monomial", "h_monomial")) if name in mapped],
         "quotients": list(key.quotients),
-        "circuit": _circuit(file.n_wires, file.n_public, key.domain, n_constraints, nonzeros),
+        "circuit": _circuit(file.n_wires, file.n_public, key.domain, n_constraints, matrices["nonzeros"]),
         "points": {"counts": sizes, "bytes": best["bytes"], "per_quotient": per_quotient},
         "points_at_infinity": "left out",
         "residency": residency(best["bytes"], copied=False),
-        "matrices_bytes": matrices
-        + sum(mapped.array(f"{m}_coef", _coef_kind(mapped, m), (-1,)).nbytes for m in present),
+        "matrices": matrices["form"],
+        "matrices_bytes": matrices["bytes"],
         "proof": proof_memory(key.domain, file.n_wires, n_constraints + file.n_public + 1),
         "development": file.development,
         "origin": file.origin,
     }
 
 
-def _coef_kind(mapped, matrix: str) -> str:
-    return mapped.header["arrays"].get(f"{matrix}_coef", {}).get("dtype", "u2")
+def _matrices(mapped: MappedFile) -> dict:
+    """Form, nonzeros and bytes of the matrices in a .ckey."""
+    from cuzk.groth16.formats.template_arrays import template_counts
+
+    names = [name for name in mapped.names() if name.endswith(("_row_ptr", "_col", "_coef"))]
+    size = sum(mapped.nbytes(name) for name in names)
+    counts = template_counts(mapped)
+    if counts is None:
+        nonzeros = {m: len(mapped.array(f"{m}_col", "u4", (-1,))) for m in "abc" if f"{m}_col" in mapped}
+        return {"form": "rows", "nonzeros": nonzeros, "bytes": size}
+    copies, nonzeros = counts
+    return {"form": f"a template: a prefix and {copies} copies of one body", "nonzeros": nonzeros, "bytes": size}
 
 
 def _pce(path: Path) -> dict:
-    from cuzk.groth16.formats.mapped import MappedFile
     from cuzk.groth16.formats.matrices import PCE_MAGIC
 
     mapped = MappedFile(path, PCE_MAGIC, "matrix file (.pce)")

@@ -15,9 +15,9 @@ import numpy as np
 
 from cuzk.errors import FormatError, InputError
 from cuzk.groth16 import points
-from cuzk.groth16.constraints import ConstraintSystem
 from cuzk.groth16.formats.files import Path
 from cuzk.groth16.formats.vk import Place, VerifyingKey
+from cuzk.groth16.template.system import System
 
 QUOTIENTS = ("c-free", "odd-coset", "bellman")
 """Ways to get Σ (A·B − C) from the key, best first: 4, 6 and 7 transforms."""
@@ -39,11 +39,14 @@ class Query:
     def __len__(self) -> int:
         return len(self.points)
 
-    def of_wires(self, per_wire: np.ndarray) -> np.ndarray:
-        """The entries of a per-wire array for the rows of this query."""
+    def rows_of(self, wires: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of rising wires those that have a row here: the rows, and which of `wires` they are."""
         if self.wires is None:
-            return per_wire[self.first : self.first + len(self)]
-        return per_wire[self.wires]
+            begin, end = np.searchsorted(wires, [self.first, self.first + len(self)])
+            return wires[begin:end] - self.first, np.arange(begin, end)
+        rows = np.searchsorted(self.wires, wires.astype(self.wires.dtype))
+        found = np.flatnonzero(self.wires[np.minimum(rows, len(self) - 1)] == wires) if len(self) else np.arange(0)
+        return rows[found], found
 
     def wires_of(self, rows: np.ndarray) -> np.ndarray:
         """The wires of some rows."""
@@ -82,7 +85,7 @@ class ProvingKey:
     l_c_free_query: Query | None
     h_odd: np.ndarray | None
     h_monomial: np.ndarray | None
-    read_system: Callable[[], ConstraintSystem] = field(repr=False)
+    read_system: Callable[[], System] = field(repr=False)
     development: bool = False
     place: Callable[[str], Place] | None = field(default=None, repr=False)
     """As VerifyingKey.place."""
@@ -92,7 +95,7 @@ class ProvingKey:
         return 1 << self.log_domain
 
     @cached_property
-    def system(self) -> ConstraintSystem:
+    def system(self) -> System:
         """The matrices, with input rows."""
         return self.read_system()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +11,8 @@ from cuzk.groth16.constraints import ConstraintSystem
 from cuzk.groth16.formats.files import Path, map_file
 from cuzk.groth16.formats.vk import VerifyingKey
 from cuzk.groth16.key import ProvingKey, Query
+from cuzk.groth16.prover.products import Witness
+from cuzk.groth16.template.system import System, TemplateSystem
 
 
 def load_key(path: Path, r1cs: Path | None = None) -> ProvingKey:
@@ -56,14 +57,18 @@ def read_any_vk(path: Path) -> VerifyingKey:
     return read_vk(path)
 
 
-def read_r1cs_system(path: Path) -> ConstraintSystem:
-    """The system of an .r1cs or a .pce file (ours or curio's), without merging."""
+def read_r1cs_system(path: Path) -> System:
+    """The system of an .r1cs file, a .pce file (ours or curio's) or a template, without merging."""
     from cuzk.groth16.formats.curio_pce import MAGIC as CURIO_MAGIC
     from cuzk.groth16.formats.curio_pce import CurioPceFile
     from cuzk.groth16.formats.matrices import PCE_MAGIC, read_pce
     from cuzk.groth16.formats.r1cs import R1csFile
+    from cuzk.groth16.formats.template import MAGIC as TEMPLATE_MAGIC
+    from cuzk.groth16.formats.template import load_template
 
     magic = map_file(path)[:8].tobytes()
+    if magic == TEMPLATE_MAGIC:
+        return TemplateSystem(load_template(path))
     if magic == PCE_MAGIC:
         return read_pce(path)
     if magic[:4] == CURIO_MAGIC:
@@ -71,22 +76,43 @@ def read_r1cs_system(path: Path) -> ConstraintSystem:
     return R1csFile(path).constraints()
 
 
+def open_witness(path: Path) -> Callable[[ProvingKey], Witness]:
+    """Index a witness file: what gives its values for a key. Both steps raise FormatError; the second one InputError unless
+    it is a witness of the key's circuit.
+    """
+    from cuzk.groth16.formats.wtns import WtnsFile
+
+    file = WtnsFile(path)
+
+    def values(key: ProvingKey) -> Witness:
+        file.check_fits(key.n_wires, key.path)
+        file.check_values()
+        return file.values
+
+    return values
+
+
 def attach_r1cs(key: ProvingKey, r1cs: Path) -> None:
-    """Give the key's system the matrix C of an R1CS. Raises InputError when it is the R1CS of another circuit."""
+    """Give the key's system the matrix C of an R1CS, unless it is a template and has it. Raises InputError when it is the
+    R1CS of another circuit.
+    """
     other = read_r1cs_system(r1cs).with_input_rows()
     own = key.system
     pairs = (("wires", own.n_wires, other.n_wires), ("public signals", own.n_public, other.n_public))
-    for what, mine, theirs in pairs:
-        if mine != theirs:
-            raise InputError(f"{r1cs}: is not the circuit of {key.path}: {theirs} {what}, the key has {mine}")
-    if first_difference(own, other) is not None:
-        other, own = other.merged(), own.merged()
-        difference = first_difference(own, other)
+    for what, ours, found in pairs:
+        if ours != found:
+            raise InputError(f"{r1cs}: is not the circuit of {key.path}: {found} {what}, the key has {ours}")
+    mine, theirs = own.expanded(), other.expanded()
+    if first_difference(mine, theirs) is not None:
+        mine, theirs = mine.merged(), theirs.merged()
+        difference = first_difference(mine, theirs)
         if difference is not None:
             name, row = difference
             message = f"matrix {name} differs in row {row} (counted from 0)"
             raise InputError(f"{r1cs}: is not the circuit of {key.path}: {message}")
-    key.__dict__["system"] = other
+        other = theirs
+    if not own.has_c:
+        key.__dict__["system"] = other
 
 
 def first_difference(own: ConstraintSystem, other: ConstraintSystem) -> tuple[str, int] | None:
@@ -151,49 +177,31 @@ def _from_params(path: Path, r1cs: Path | None) -> ProvingKey:
         ParamsFile(path)  # what is no .params at all is told so
         raise InputError(f"{path}: a .params file holds no matrices; give the circuit with --r1cs")
     system = read_r1cs_system(r1cs).merged().with_input_rows()
-    a_wires, b_wires = densities(system)
-    return params_key(
-        path,
-        ParamsCircuit(str(r1cs), system.n_wires, system.n_public, system.log_domain, a_wires, b_wires, lambda: system),
-    )
+    return params_key(path, str(r1cs), system)
 
 
-@dataclass(frozen=True)
-class ParamsCircuit:
-    """What a .params file does not say of its circuit.
-
-    `read_system` gives the matrices, with input rows and no repeated wires in a row, when they are asked for.
+def params_key(path: Path, name: str, system: System) -> ProvingKey:
+    """A .params file as the key of a circuit, called `name`, with input rows and no wire twice in a row. Raises InputError
+    when the counts are not the circuit's.
     """
-
-    name: str
-    n_wires: int
-    n_public: int
-    log_domain: int
-    a_wires: np.ndarray
-    b_wires: np.ndarray
-    """As `densities` gives them."""
-    read_system: Callable[[], ConstraintSystem]
-
-
-def params_key(path: Path, circuit: ParamsCircuit) -> ProvingKey:
-    """A .params file as the key of a circuit. Raises InputError when the counts are not the circuit's."""
     from cuzk.groth16 import points
     from cuzk.groth16.formats.params import ParamsFile
 
     file = ParamsFile(path)
-    inputs = circuit.n_public + 1
+    inputs = system.n_public + 1
+    a_wires, b_wires = system.used_wires(0), system.used_wires(1)
     expected = {
         "inputs": (file.n_inputs, inputs),
-        "wires": (file.n_wires, circuit.n_wires),
-        "rows of the domain": (file.domain, 1 << circuit.log_domain),
-        "points of a": (file.lists["a"].count, len(circuit.a_wires)),
-        "points of b": (file.lists["b_g1"].count, len(circuit.b_wires)),
+        "wires": (file.n_wires, system.n_wires),
+        "rows of the domain": (file.domain, 1 << system.log_domain),
+        "points of a": (file.lists["a"].count, len(a_wires)),
+        "points of b": (file.lists["b_g1"].count, len(b_wires)),
     }
     for what, (found, wanted) in expected.items():
         if found != wanted:
-            kept = what.startswith("points") and found == circuit.n_wires
+            kept = what.startswith("points") and found == system.n_wires
             hint = "; it keeps points at infinity, as snarkjs's export for ceremonies does: no prover uses such a file"
-            message = f"not the parameters of {circuit.name}: {found} {what}, the circuit has {wanted}"
+            message = f"not the parameters of {name}: {found} {what}, the circuit has {wanted}"
             raise InputError(f"{path}: {message}{hint if kept else ''}")
     vk = file.verifying_key()
     names = ("alpha_g1", "beta_g1", "beta_g2", "gamma_g2", "delta_g1", "delta_g2")
@@ -203,26 +211,19 @@ def params_key(path: Path, circuit: ParamsCircuit) -> ProvingKey:
         path=path,
         kind="params",
         root=7,
-        log_domain=circuit.log_domain,
-        n_wires=circuit.n_wires,
-        n_public=circuit.n_public,
+        log_domain=system.log_domain,
+        n_wires=system.n_wires,
+        n_public=system.n_public,
         ic=np.concatenate([points.to_mont(p) for p in vk.ic]),
-        a_query=Query(mont["a"], circuit.a_wires),
-        b_g1_query=Query(mont["b_g1"], circuit.b_wires),
-        b_g2_query=Query(mont["b_g2"], circuit.b_wires),
+        a_query=Query(mont["a"], a_wires),
+        b_g1_query=Query(mont["b_g1"], b_wires),
+        b_g2_query=Query(mont["b_g2"], b_wires),
         l_query=Query(mont["l"], first=inputs),
         l_c_free_query=None,
         h_odd=None,
         h_monomial=mont["h"],
-        read_system=circuit.read_system,
+        read_system=lambda: system,
         development=file.development,
         place=vk.place,
         **fixed,
     )
-
-
-def densities(system: ConstraintSystem) -> tuple[np.ndarray, np.ndarray]:
-    """The wires (u32, rising) that bellman's lists a and b hold: those in some row of A (with input rows), of B."""
-    a_used = system.with_input_rows().a.used_columns(system.n_wires)
-    b_used = system.b.used_columns(system.n_wires)
-    return np.flatnonzero(a_used).astype(np.uint32), np.flatnonzero(b_used).astype(np.uint32)

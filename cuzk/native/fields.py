@@ -146,6 +146,22 @@ def scan_witness(w_std: U64Array, threads: int | None = None) -> tuple[NDArray[n
     return ones, tail
 
 
+def gather_bits(
+    bits: NDArray[np.uint8], n: int, wires: NDArray[np.uint32] | None = None, first: int = 0, threads: int | None = None
+) -> NDArray[np.uint8]:
+    """A bitmap of n bits (bit k % 8 of byte k // 8; zeros behind them): bit k is bit wires[k] of `bits`, or bit first + k
+    without `wires`. IndexError naming the first k whose bit is not there."""
+    size = 8 * check(bits, "bits", None, np.uint8)
+    if wires is not None:
+        check(wires, "wires", None, np.uint32, n)
+    out = np.empty((n + 7) // 8, np.uint8)
+    at = None if wires is None else address(wires)
+    bad = call("gather_bits", address(out), address(bits), size, at, first, n, thread_count(threads))
+    if bad >= 0:
+        raise IndexError(f"bit {bad} of {n}: there are only {size} bits to take it from")
+    return out
+
+
 def check_matrix(
     row_ptr: Any, col: Any, coef_id: Any, coef_table: Any
 ) -> tuple[int, int, int]:

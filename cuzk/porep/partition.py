@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cuzk.circuits.emitter import Library
-from cuzk.circuits.matvec import TemplateWalker
 from cuzk.circuits.porep.shape import Shape
 from cuzk.circuits.porep.template import porep_template
 from cuzk.circuits.porep.witness import porep_witness
-from cuzk.circuits.witness import BitWitness
 from cuzk.errors import ProofInvalid
+from cuzk.groth16.template.bits import BitWitness
+from cuzk.groth16.template.walker import TemplateWalker
 from cuzk.porep.opening import challenge_values, prefix_values
 from cuzk.porep.sealing import Sealed
 from cuzk.porep.synthetic import SyntheticSector

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 
-from cuzk.circuits.constraints import template_system
-from cuzk.circuits.matvec import TemplateWalker
 from cuzk.circuits.porep.shape import Shape
-from cuzk.circuits.witness import BitWitness
 from cuzk.errors import InputError
-from cuzk.groth16.constraints import ConstraintSystem
 from cuzk.groth16.formats.files import map_file, read_small
 from cuzk.groth16.formats.params import ParamsFile
 from cuzk.groth16.key import ProvingKey
-from cuzk.groth16.load import ParamsCircuit, load_key, params_key
-from cuzk.groth16.prover.quotient import NEEDS_C
+from cuzk.groth16.load import load_key, params_key
 from cuzk.groth16.prover.run import Proved, prove
-from cuzk.groth16.prover.state import ProofState
+from cuzk.groth16.template.system import TemplateSystem
 from cuzk.groth16.verify import Verifier
 from cuzk.porep.ids import challenges
 from cuzk.porep.partition import PartitionMaker
 from cuzk.porep.sealing import Progress, Sealed
 from cuzk.porep.sizes import VK_HEAD_BYTES, PorepSizes
-
-
-def porep_system(maker: PartitionMaker) -> ConstraintSystem:
-    require_small(maker.shape)
-    return template_system(maker.template)
 
 
 def require_small(shape: Shape) -> None:
@@ -80,8 +69,7 @@ def load_porep_key(path: str | PathLike[str], maker: PartitionMaker) -> ProvingK
                 f"{path}: not the parameters of the {maker.shape.name} PoRep circuit: {found.n_inputs} inputs, the "
                 f"circuit has {template.n_inputs}"
             )
-        require_small(maker.shape)
-        return params_key(path, _params_circuit(maker))
+        return params_key(path, f"the {maker.shape.name} PoRep circuit", TemplateSystem(template))
     key = load_key(path)
     expected = (template.n_inputs + template.n_aux, template.n_inputs - 1, template.log2_domain)
     if (key.n_wires, key.n_public, key.log_domain) != expected:
@@ -89,15 +77,8 @@ def load_porep_key(path: str | PathLike[str], maker: PartitionMaker) -> ProvingK
             f"{path}: not a key of the {maker.shape.name} PoRep circuit: {key.n_wires:,} wires, {key.n_public} public, "
             f"domain 2^{key.log_domain}; it needs {expected[0]:,}, {expected[1]}, 2^{expected[2]}"
         )
+    key.read_system = lambda: TemplateSystem(template)
     return key
-
-
-def _params_circuit(maker: PartitionMaker) -> ParamsCircuit:
-    t = maker.template
-    return ParamsCircuit(
-        f"the {maker.shape.name} PoRep circuit", t.n_inputs + t.n_aux, t.n_inputs - 1, t.log2_domain, t.used_wires(0),
-        t.used_wires(1), lambda: template_system(t),
-    )  # fmt: skip
 
 
 def prove_sector(
@@ -107,7 +88,6 @@ def prove_sector(
     """One verified proof for each partition. Raises ProofInvalid that names the gadget where the sector does not satisfy
     the circuit, before anything costly."""
     verifier = Verifier(key.verifying_key(), f"the verifying key in {key.path}")
-    walker = TemplateWalker(maker.template)
     made = []
     for partition in range(maker.shape.partitions):
         progress(f"witness of partition {partition}")
@@ -115,18 +95,5 @@ def prove_sector(
         witness = maker.witness(sealed, nodes)
         maker.require_satisfied(witness)
         progress(f"proof of partition {partition}")
-        matvec = _template_matvec(walker, witness)
-        made.append(prove(key, witness.expand_std(), quotient, None, threads, verifier, matvec))
+        made.append(prove(key, witness, quotient, None, threads, verifier))
     return made
-
-
-def _template_matvec(walker: TemplateWalker, witness: BitWitness) -> Callable[[ProofState], None]:
-    """The prover's matvec from the template and the witness as bits: the matrices are never expanded."""
-
-    def matvec(state: ProofState) -> None:
-        state.a = walker.product(0, witness, threads=state.threads)
-        state.b = walker.product(1, witness, threads=state.threads)
-        if NEEDS_C[state.quotient]:
-            state.c = walker.product(2, witness, threads=state.threads)
-
-    return matvec

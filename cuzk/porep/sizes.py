@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 from cuzk.circuits.porep.shape import Shape
-from cuzk.circuits.template import Template
+from cuzk.groth16.template.model import Template
 from cuzk.porep.ids import SectorIds, porep_id
 from cuzk.porep.partition import PartitionMaker
 from cuzk.porep.synthetic import SyntheticSector

@@ -123,6 +123,30 @@ CUZK_API std::int64_t cuzk_root_of_unity(char* out, int log_n, int root) {
     return DONE;
 }
 
+// out: bit k % 8 of byte k / 8 is bit wires[k] of `bits`, or bit first + k where `wires` is nullptr. Returns the first k whose
+// bit is not among the `size` that there are, or NOTHING_FOUND.
+CUZK_API std::int64_t cuzk_gather_bits(unsigned char* out, const unsigned char* bits, std::uint64_t size, const std::uint32_t* wires,
+                                       std::uint64_t first, std::uint64_t n, std::uint64_t threads) {
+    return guarded([&]() -> std::int64_t {
+        FirstIndex bad;
+        parallel_ranges(threads, (n + 7) / 8, GRAIN, [&](std::size_t begin, std::size_t end) {
+            for (std::size_t byte = begin; byte < end && !bad.before(8 * byte); byte++) {
+                unsigned gathered = 0;
+                for (std::size_t k = 8 * byte; k < std::min<std::size_t>(n, 8 * byte + 8); k++) {
+                    const std::uint64_t at = wires ? wires[k] : first + k;
+                    if (at >= size) {
+                        bad.report(k);
+                        return;
+                    }
+                    gathered |= static_cast<unsigned>(bits[at / 8] >> at % 8 & 1) << k % 8;
+                }
+                out[byte] = static_cast<unsigned char>(gathered);
+            }
+        });
+        return bad.result();
+    });
+}
+
 // ones: bit i % 8 of byte i / 8 is set where w[i] = 1 (std). tail: indices of values other than 0 and 1, room for n (or
 // nullptr: only count). Returns the number of tail indices.
 CUZK_API std::int64_t cuzk_scan_witness(unsigned char* ones, std::uint32_t* tail, const char* w, std::uint64_t n, std::uint64_t threads) {

@@ -6,7 +6,8 @@ from cuzk.circuits.emitter import Emitter, Library
 from cuzk.circuits.porep.circuit import Prefix, emit_challenge, emit_prefix
 from cuzk.circuits.porep.shape import Shape
 from cuzk.circuits.porep.values import PrefixValues, blank_challenge
-from cuzk.circuits.template import Template, build_template
+from cuzk.circuits.template import build_template
+from cuzk.groth16.template.model import Template
 
 
 def porep_template(shape: Shape, library: Library | None = None, *, inline: bool = False) -> Template:

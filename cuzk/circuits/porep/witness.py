@@ -6,8 +6,9 @@ from cuzk.circuits.emitter import Emitter, Library
 from cuzk.circuits.porep.circuit import Prefix, emit_challenge, emit_prefix
 from cuzk.circuits.porep.shape import Shape
 from cuzk.circuits.porep.values import ChallengeValues, PrefixValues
-from cuzk.circuits.template import Template
-from cuzk.circuits.witness import BitWitness, build_witness
+from cuzk.circuits.witness import build_witness
+from cuzk.groth16.template.bits import BitWitness
+from cuzk.groth16.template.model import Template
 
 
 def porep_witness(

@@ -112,9 +112,9 @@ def csr_bytes(rows: int, nonzeros: int, coefficients: int, id_bytes: int = 2, lo
 
 
 class TemplateMatrices:
-    """The matrices of a template (cuzk.circuits.template.Template, or anything of that shape) on the device.
+    """The matrices of a template (cuzk.groth16.template.model.Template, or anything of that shape) on the device.
 
-    Its witness comes as cuzk.circuits.witness.BitWitness keeps it, uploaded by TemplateWitness.
+    Its witness comes as cuzk.groth16.template.bits.BitWitness keeps it, uploaded by TemplateWitness.
     """
 
     def __init__(self, device: Any, template: Any, matrices: tuple[int, ...] = (0, 1, 2)) -> None:
@@ -223,7 +223,7 @@ class TemplateWitness:
 
     @classmethod
     def arrays(cls, witness: Any) -> dict[str, np.ndarray]:
-        """The arrays of a cuzk.circuits.witness.BitWitness by our names."""
+        """The arrays of a cuzk.groth16.template.bits.BitWitness by our names."""
         return {
             "inputs": witness.inputs_mont, "prefix_bits": witness.prefix_bits, "prefix_fields": witness.prefix_fields_mont,
             "body_bits": witness.body_bits, "body_fields": witness.body_fields_mont,

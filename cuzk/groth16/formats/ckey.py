@@ -2,7 +2,8 @@
 
 Mapped container with magic `cuzk-key`. Metadata: root, log_domain, n_wires, n_public, n_constraints, development,
 origin. Arrays: g1 (3, 12) alpha beta delta; g2 (3, 24) beta gamma delta; ic; a_points, a_wires; b_g1_points,
-b_g2_points, b_wires (no points at infinity); the matrices; and per quotient, where present:
+b_g2_points, b_wires (no points at infinity); the matrices (matrices.py, or template_arrays.py); and per quotient, where
+present:
 
 | quotient | arrays |
 | c-free | l_c_free, one point a wire: L − Q (−Q for public wires); h_odd |
@@ -17,11 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from cuzk.errors import FormatError
-from cuzk.groth16.constraints import ConstraintSystem
 from cuzk.groth16.formats.files import Path
 from cuzk.groth16.formats.mapped import MappedArray, MappedFile, write_mapped
 from cuzk.groth16.formats.matrices import matrix_arrays, read_system, system_metadata
+from cuzk.groth16.formats.template_arrays import is_template, read_template, template_arrays, template_metadata
 from cuzk.groth16.key import ProvingKey, Query
+from cuzk.groth16.template.system import System, TemplateSystem
 
 MAGIC = b"cuzk-key"
 
@@ -104,11 +106,16 @@ class CkeyFile:
             raise FormatError(self.path, f"wires do not rise, or leave the {self.n_wires} that exist", section=name)
         return wires
 
-    def constraints(self) -> ConstraintSystem:
-        system = read_system(self.mapped)
+    @property
+    def has_template(self) -> bool:
+        """Whether the matrices are a template."""
+        return is_template(self.mapped)
+
+    def constraints(self) -> System:
+        system = read_template(self.mapped) if self.has_template else read_system(self.mapped)
         if system.log_domain > self.log_domain:
-            message = f"{system.a.rows} rows do not fit the domain 2^{self.log_domain}"
-            raise FormatError(self.path, message, section="a_row_ptr")
+            message = f"{system.rows} rows do not fit the domain 2^{self.log_domain}"
+            raise FormatError(self.path, message, section="prefix_a_row_ptr" if self.has_template else "a_row_ptr")
         return system
 
 
@@ -133,7 +140,7 @@ class CkeyArrays:
 def write_ckey(
     path: Path,
     points: CkeyArrays,
-    system: ConstraintSystem,
+    system: System,
     *,
     root: int,
     log_domain: int,
@@ -154,13 +161,14 @@ def write_ckey(
         "l_c_free": points.l_c_free,
         "h_odd": points.h_odd,
         "h_monomial": points.h_monomial,
-        **matrix_arrays(system),
+        **(template_arrays(system.template) if isinstance(system, TemplateSystem) else matrix_arrays(system)),
     }
     metadata = {
         "kind": "key",
         "root": root,
         "log_domain": log_domain,
         **system_metadata(system),
+        **({"template": template_metadata(system.template)} if isinstance(system, TemplateSystem) else {}),
         "development": development,
         "origin": origin,
     }

@@ -97,6 +97,10 @@ class MappedFile:
         """Where an array begins in the file."""
         return int(self.header["arrays"][name]["offset"])
 
+    def nbytes(self, name: str) -> int:
+        """Size of an array."""
+        return self._arrays[name].nbytes
+
     def names(self) -> list[str]:
         return list(self._arrays)
 

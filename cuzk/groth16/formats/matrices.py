@@ -12,6 +12,7 @@ from cuzk.groth16.constraints import CoefficientTable, ConstraintSystem, SparseM
 from cuzk.groth16.field import FR_MODULUS, FR_R, first_not_below, fr_array
 from cuzk.groth16.formats.files import Path
 from cuzk.groth16.formats.mapped import MappedArray, MappedFile, write_mapped
+from cuzk.groth16.template.system import System
 
 PCE_MAGIC = b"cuzk-pce"
 
@@ -35,7 +36,7 @@ def matrix_arrays(system: ConstraintSystem, names: str = "abc") -> dict[str, Map
     return arrays
 
 
-def system_metadata(system: ConstraintSystem) -> dict:
+def system_metadata(system: System) -> dict:
     """The header fields that `read_system` needs."""
     return {"n_wires": system.n_wires, "n_public": system.n_public, "n_constraints": system.n_constraints}
 
@@ -47,12 +48,7 @@ def read_system(mapped: MappedFile) -> ConstraintSystem:
     n_constraints = mapped.integer("n_constraints", 0, 2**32)
     if n_wires > len(mapped.data):
         raise FormatError(mapped.path, f"the header claims {n_wires} wires, more than the file has bytes", offset=16)
-    table = mapped.array("coef_table", "u8", (-1, 4))
-    bad = first_not_below(table, FR_MODULUS)
-    if bad >= 0:
-        raise FormatError(mapped.path, f"value {bad} is not below the field's modulus", section="coef_table")
-    if len(table) < 2 or not np.array_equal(table[:2], fr_array([FR_R, -FR_R % FR_MODULUS])):
-        raise FormatError(mapped.path, "does not begin with +1 and −1", section="coef_table")
+    table = read_table(mapped)
     rows = {"a": n_constraints + n_public + 1, "b": None, "c": n_constraints}
     matrices: list[SparseMatrix | None] = []
     for name, count in rows.items():
@@ -66,6 +62,17 @@ def read_system(mapped: MappedFile) -> ConstraintSystem:
         raise FormatError(mapped.path, f"has {b.rows} rows, expected {n_constraints}", section="b_row_ptr")
     coefficients = CoefficientTable.from_mont(table)
     return ConstraintSystem(n_wires, n_public, n_constraints, coefficients, a, b, c, has_input_rows=True)
+
+
+def read_table(mapped: MappedFile) -> np.ndarray:
+    """The coefficients, `(k, 4)` mont. Raises FormatError unless all are below r and the first are +1 and −1."""
+    table = mapped.array("coef_table", "u8", (-1, 4))
+    bad = first_not_below(table, FR_MODULUS)
+    if bad >= 0:
+        raise FormatError(mapped.path, f"value {bad} is not below the field's modulus", section="coef_table")
+    if len(table) < 2 or not np.array_equal(table[:2], fr_array([FR_R, -FR_R % FR_MODULUS])):
+        raise FormatError(mapped.path, "does not begin with +1 and −1", section="coef_table")
+    return table
 
 
 def _read_matrix(mapped: MappedFile, name: str, rows: int | None, n_wires: int, table_size: int) -> SparseMatrix:
@@ -86,9 +93,9 @@ def _read_matrix(mapped: MappedFile, name: str, rows: int | None, n_wires: int, 
     return SparseMatrix(row_ptr, col, coef)
 
 
-def write_pce(path: Path, system: ConstraintSystem) -> None:
-    """Write the matrices of a system (input rows are added) as a mapped file."""
-    system = system.with_input_rows()
+def write_pce(path: Path, system: System) -> None:
+    """Write the matrices of a system (input rows are added, a template is expanded) as a mapped file."""
+    system = system.with_input_rows().expanded()
     write_mapped(path, PCE_MAGIC, {"kind": "matrices", **system_metadata(system)}, matrix_arrays(system))
 
 

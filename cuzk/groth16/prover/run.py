@@ -6,14 +6,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
 from cuzk.errors import ProofInvalid
 from cuzk.groth16.formats.proof import Proof
 from cuzk.groth16.interruptible import interruptible
 from cuzk.groth16.key import ProvingKey
 from cuzk.groth16.prover import steps
 from cuzk.groth16.prover.blinding import Blinding
+from cuzk.groth16.prover.products import Witness, require_satisfied
 from cuzk.groth16.prover.quotient import NEEDS_C
 from cuzk.groth16.prover.state import ProofState
 from cuzk.groth16.verify import Verifier
@@ -32,15 +31,14 @@ class Proved:
 
 def prove(
     key: ProvingKey,
-    witness_std: np.ndarray,
+    witness: Witness,
     quotient: str | None = None,
     blinding: Blinding | None = None,
     threads: int | None = None,
     verifier: Verifier | None = None,
-    matvec: Callable[[ProofState], None] = steps.matvec,
 ) -> Proved:
     """Make and verify one proof. `quotient` None takes the best that the key serves; `blinding` None is fresh
-    randomness; `matvec` fills a, b (and c) of the state, by default from the key's matrices.
+    randomness.
 
     Raises InputError for a witness of another circuit, ProofInvalid for one that does not satisfy it.
     """
@@ -52,8 +50,8 @@ def prove(
         interruptible(step, state, *arguments)
         step_s[step.__name__] = time.perf_counter() - start
 
-    run(steps.witness, witness_std)
-    run(matvec)
+    run(steps.witness, witness)
+    run(steps.matvec)
     run(steps.upload)
     state.free("a", "b", "c")
     run(steps.ntt_h)
@@ -86,12 +84,11 @@ def check(state: ProofState, verifier: Verifier | None = None) -> None:
 def diagnosis(state: ProofState) -> str:
     """Why a proof did not verify, as far as the matrices tell."""
     system = state.key.system
-    if system.c is None:
+    if not system.has_c:
         return "the proof does not verify: the witness does not satisfy the circuit (--r1cs names the constraint)"
     if not NEEDS_C[state.quotient]:
-        again = ProofState(state.key, "bellman", state.blinding, state.threads, aux=state.aux)
         try:
-            steps.matvec(again)
+            require_satisfied(system, state.take("aux"), state.threads)
         except ProofInvalid as error:
             return str(error)
     return (

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from cuzk.groth16.formats.proof import Proof
 from cuzk.groth16.key import ProvingKey
 from cuzk.groth16.prover.blinding import Blinding
+from cuzk.groth16.prover.products import Witness
 
 BUFFERS = ("aux", "a", "b", "c", "d_a", "d_bc", "splits")
 
@@ -27,16 +29,14 @@ class Split:
 
 @dataclass
 class ProofState:
-    """One proof under way. Fr buffers are `(n, 4)` uint64; `aux` is canonical, the others Montgomery unless said
-    otherwise.
-    """
+    """One proof under way. Fr buffers are `(n, 4)` uint64, Montgomery unless said otherwise."""
 
     key: ProvingKey
     quotient: str
     blinding: Blinding
     threads: int | None = None
-    aux: np.ndarray | None = None
-    """All wires, canonical: ONE, public, private."""
+    aux: Witness | None = None
+    """All wires: ONE, public, private."""
     public: list[int] = field(default_factory=list)
     a: np.ndarray | None = None
     b: np.ndarray | None = None
@@ -50,7 +50,7 @@ class ProofState:
     """Partial results, mont points: h, l, a, b_g1, b_g2 and their parts *_ones, *_tail."""
     proof: Proof | None = None
 
-    def take(self, name: str) -> np.ndarray:
+    def take(self, name: str) -> Any:
         """A buffer that must exist by now."""
         buffer = getattr(self, name)
         if buffer is None:

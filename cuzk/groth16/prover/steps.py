@@ -14,30 +14,42 @@ from __future__ import annotations
 import numpy as np
 
 from cuzk import native
-from cuzk.errors import InputError, ProofInvalid
+from cuzk.errors import InputError
 from cuzk.groth16 import points
-from cuzk.groth16.constraints import ConstraintSystem, SparseMatrix
 from cuzk.groth16.field import FR_MODULUS, fr_array, fr_ints
 from cuzk.groth16.formats.proof import Proof
 from cuzk.groth16.key import Query
 from cuzk.groth16.prover import quotient
+from cuzk.groth16.prover.products import Witness, first_unsatisfied, multiplier, unsatisfied
 from cuzk.groth16.prover.state import ProofState, Split
+from cuzk.groth16.template.bits import BitWitness
+from cuzk.groth16.template.system import TemplateSystem
 
 G1_QUERIES = ("l", "a", "b_g1")
 
 
-def witness(state: ProofState, values_std: np.ndarray) -> None:
-    """Take the assignment of all wires, `(n_wires, 4)` canonical. Raises InputError when it is not one of this circuit."""
+def witness(state: ProofState, values: Witness) -> None:
+    """Take the assignment of all wires. Raises InputError when it is not one of this circuit."""
     key = state.key
-    if len(values_std) != key.n_wires:
-        raise InputError(f"the witness has {len(values_std)} values, the circuit of {key.path} has {key.n_wires} wires")
-    bad = native.fr_less_than_r(values_std)
-    if bad >= 0:
-        raise InputError(f"value {bad} of the witness is not below the field's modulus")
-    if values_std[0].tolist() != [1, 0, 0, 0]:
+    count = values.n_wires if isinstance(values, BitWitness) else len(values)
+    if count != key.n_wires:
+        raise InputError(f"the witness has {count} values, the circuit of {key.path} has {key.n_wires} wires")
+    if isinstance(values, BitWitness):
+        if isinstance(key.system, TemplateSystem) and not key.system.template.has_variables_of(values.template):
+            raise InputError(f"the witness is one of another template than that of {key.path}")
+        bad_field = values.first_not_below_r()
+        if bad_field is not None:
+            raise InputError(f"{bad_field} of the witness is not below the field's modulus")
+        public = native.fr_to_std(np.ascontiguousarray(values.inputs_mont[: key.n_public + 1]))
+    else:
+        bad = native.fr_less_than_r(values)
+        if bad >= 0:
+            raise InputError(f"value {bad} of the witness is not below the field's modulus")
+        public = values[: key.n_public + 1]
+    if public[0].tolist() != [1, 0, 0, 0]:
         raise InputError("value 0 of the witness is not one")
-    state.aux = values_std
-    state.public = fr_ints(values_std[1 : key.n_public + 1])
+    state.aux = values
+    state.public = fr_ints(public[1:])
 
 
 def matvec(state: ProofState) -> None:
@@ -45,30 +57,18 @@ def matvec(state: ProofState) -> None:
     satisfied one).
     """
     system = state.key.system
-    w = native.fr_from_std(state.take("aux"), threads=state.threads)
-    state.a = _times(system.a, system, w, state.threads)
-    state.b = _times(system.b, system, w, state.threads)
+    product = multiplier(system, state.take("aux"), state.threads)
+    state.a, state.b = product(0), product(1)
     if not quotient.NEEDS_C[state.quotient]:
         return
-    if system.c is None:
+    if not system.has_c:
         rows = min(len(state.a), len(state.b))
         state.c = native.fr_mul(state.a[:rows], state.b[:rows], threads=state.threads)
         return
-    state.c = _times(system.c, system, w, state.threads)
-    row = first_unsatisfied(state.a, state.b, state.c)
+    state.c = product(2)
+    row = first_unsatisfied(state.a, state.b, state.c, state.threads)
     if row >= 0:
-        raise ProofInvalid(f"the witness does not satisfy constraint {row} (counted from 0) of {system.n_constraints}")
-
-
-def _times(matrix: SparseMatrix, system: ConstraintSystem, w: np.ndarray, threads: int | None) -> np.ndarray:
-    return native.matvec_csr(matrix.row_ptr, matrix.col, matrix.coef_id, system.table_mont, w, threads=threads)
-
-
-def first_unsatisfied(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> int:
-    """The first row with a·b ≠ c, or -1; rows behind the end of b and c are zero."""
-    rows = min(len(a), len(b), len(c))
-    wrong = (native.fr_mul(a[:rows], b[:rows]) != c[:rows]).any(axis=1)
-    return int(np.argmax(wrong)) if bool(wrong.any()) else -1
+        raise unsatisfied(system, row)
 
 
 def upload(state: ProofState) -> None:
@@ -108,15 +108,11 @@ def msm_h(state: ProofState) -> None:
 
 def prep_msm(state: ProofState) -> None:
     """Split the scalars of each query into zero, one and other: bitmaps for batch_add, tails for tail_msm and b_g2_msm."""
-    aux = state.take("aux")
-    ones_bitmap, tail = native.scan_witness(aux)
-    is_one = np.unpackbits(ones_bitmap, count=len(aux), bitorder="little").view(bool)
-    is_other = np.zeros(len(aux), dtype=bool)
-    is_other[tail] = True
-    splits = {name: _split(state.key.query(name, state.quotient), is_one, is_other, aux) for name in G1_QUERIES}
+    wires = classified(state.take("aux"), state.threads)
+    splits = {name: _split(state.key.query(name, state.quotient), wires, state.threads) for name in G1_QUERIES}
     b_g1, b_g2 = state.key.b_g1_query, state.key.b_g2_query
     same = b_g1.wires is b_g2.wires and _same_rows(b_g1.finite, b_g2.finite)
-    splits["b_g2"] = splits["b_g1"] if same else _split(b_g2, is_one, is_other, aux)
+    splits["b_g2"] = splits["b_g1"] if same else _split(b_g2, wires, state.threads)
     state.splits = splits
 
 
@@ -126,12 +122,23 @@ def _same_rows(one: np.ndarray | None, other: np.ndarray | None) -> bool:
     return np.array_equal(one, other)
 
 
-def _split(query: Query, is_one: np.ndarray, is_other: np.ndarray, aux: np.ndarray) -> Split:
-    ones, others = query.of_wires(is_one), query.of_wires(is_other)
+def classified(aux: Witness, threads: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """As BitWitness.classified, of either form."""
+    if isinstance(aux, BitWitness):
+        return aux.classified()
+    ones, tail = native.scan_witness(aux, threads)
+    return ones, tail.astype(np.int64), aux[tail]
+
+
+def _split(query: Query, wires: tuple[np.ndarray, np.ndarray, np.ndarray], threads: int | None) -> Split:
+    is_one, tail_wires, tail_values = wires
+    ones = native.gather_bits(is_one, len(query), query.wires, query.first, threads)
+    rows, of_tail = query.rows_of(tail_wires)
     if query.finite is not None:
-        ones, others = ones & query.finite, others & query.finite
-    rows = np.flatnonzero(others)
-    return Split(np.packbits(ones, bitorder="little"), int(ones.sum()), rows, aux[query.wires_of(rows)])
+        ones &= np.packbits(query.finite, bitorder="little")
+        kept = query.finite[rows]
+        rows, of_tail = rows[kept], of_tail[kept]
+    return Split(ones, int(np.bitwise_count(ones).sum()), rows, tail_values[of_tail])
 
 
 def _ones(state: ProofState, name: str) -> np.ndarray:

@@ -15,9 +15,10 @@ from __future__ import annotations
 import numpy as np
 
 from cuzk import native
-from cuzk.groth16.constraints import ConstraintSystem, SparseMatrix
+from cuzk.groth16.constraints import SparseMatrix
 from cuzk.groth16.field import FR_MODULUS, FR_R, fr_array, root_of_unity
 from cuzk.groth16.setup.secrets import Secrets
+from cuzk.groth16.template.system import System
 
 
 def mont(value: int) -> np.ndarray:
@@ -44,7 +45,7 @@ def lagrange_at(tau: int, start: int, step: int, n: int, order: int) -> np.ndarr
 class Columns:
     """All scalar lists of one circuit's key, canonical unless said otherwise."""
 
-    def __init__(self, system: ConstraintSystem, secrets: Secrets, root: int) -> None:
+    def __init__(self, system: System, secrets: Secrets, root: int) -> None:
         self.system, self.secrets, self.root = system.with_input_rows(), secrets, root
         self.log_domain = system.log_domain
         self.m = 1 << self.log_domain
@@ -52,14 +53,15 @@ class Columns:
         if pow(self.tau_m, 2, FR_MODULUS) == 1:
             raise ValueError("tau is a root of unity of the domain")
         rows = lagrange_at(secrets.tau, 1, root_of_unity(self.log_domain, root), self.m, self.m)
-        self.u = self._column_sums(self.system.a, rows)
-        self.v = self._column_sums(self.system.b, rows)
-        assert self.system.c is not None, "a setup needs the matrix C"
-        self.w = self._column_sums(self.system.c, rows)
+        csr = self.system.expanded()
+        self.u = self._column_sums(csr.a, rows)
+        self.v = self._column_sums(csr.b, rows)
+        assert csr.c is not None, "a setup needs the matrix C"
+        self.w = self._column_sums(csr.c, rows)
 
     def _column_sums(self, matrix: SparseMatrix, rows: np.ndarray) -> np.ndarray:
         by_wire = matrix.transposed(self.system.n_wires)
-        return native.matvec_csr(by_wire.row_ptr, by_wire.col, by_wire.coef_id, self.system.table_mont, rows)
+        return native.matvec_csr(by_wire.row_ptr, by_wire.col, by_wire.coef_id, self.system.expanded().table_mont, rows)
 
     def a(self) -> np.ndarray:
         return native.fr_to_std(self.u)

@@ -10,16 +10,15 @@ import numpy as np
 from cuzk import native
 from cuzk.errors import InputError
 from cuzk.groth16 import points
-from cuzk.groth16.constraints import ConstraintSystem
 from cuzk.groth16.field import fr_array
 from cuzk.groth16.formats.files import Path
 from cuzk.groth16.formats.mapped import MappedArray
 from cuzk.groth16.formats.vk import VerifyingKey
 from cuzk.groth16.key import QUOTIENTS
-from cuzk.groth16.load import densities
 from cuzk.groth16.progress import Progress, silent
 from cuzk.groth16.setup.columns import Columns
 from cuzk.groth16.setup.secrets import Secrets
+from cuzk.groth16.template.system import System
 
 CHUNK = 1 << 16
 MAX_LOG_DOMAIN = 31
@@ -38,7 +37,7 @@ def key_suffix(out: Path) -> str:
 
 
 def setup_development(
-    system: ConstraintSystem,
+    system: System,
     out: Path,
     secrets: Secrets | None = None,
     quotients: tuple[str, ...] = QUOTIENTS,
@@ -108,7 +107,7 @@ class _Maker:
             l_query=self._points("L", c.l_odd),
             h=self._points("H", c.h_odd),
         )
-        write_zkey(out, lists, system, development_section if self.mark else unmarked_section)
+        write_zkey(out, lists, system.expanded(), development_section if self.mark else unmarked_section)
 
     def write_params(self, out: Path) -> None:
         from cuzk.groth16.formats.params import development_tail, write_params
@@ -122,7 +121,7 @@ class _Maker:
                 f"wire {wire} appears in no constraint ({len(unused)} such): the .params format has no place for it; "
                 "write a .zkey or .ckey, or remove the wire"
             )
-        a_wires, b_wires = densities(system)
+        a_wires, b_wires = system.used_wires(0), system.used_wires(1)
         lists = {
             "h": (c.m - 1, self._points("H", c.h_monomial)),
             "l": (len(l_scalars), self._points("L", lambda: l_scalars)),
@@ -136,7 +135,7 @@ class _Maker:
         from cuzk.groth16.formats.ckey import CkeyArrays, write_ckey
 
         c, system = self.columns, self.system
-        a_wires, b_wires = densities(system)
+        a_wires, b_wires = system.used_wires(0), system.used_wires(1)
         private = system.n_wires - system.n_public - 1
 
         def g1(what: str, count: int, scalars: Callable[[], np.ndarray], rows: np.ndarray | None = None) -> MappedArray:

@@ -19,20 +19,20 @@ from cuzk import native
 from cuzk.errors import InputError
 from cuzk.groth16 import points
 from cuzk.groth16.combine import combine
-from cuzk.groth16.constraints import ConstraintSystem
 from cuzk.groth16.formats.files import Path
 from cuzk.groth16.formats.ptau import PtauFile
 from cuzk.groth16.formats.vk import VerifyingKey
 from cuzk.groth16.formats.zkey import ZkeyHeader, ZkeyPoints, write_zkey
 from cuzk.groth16.progress import Progress, silent
 from cuzk.groth16.setup.circuit_hash import CircuitHash
+from cuzk.groth16.template.system import System
 
 TAU_G1, TAU_G2, ALPHA_TAU, BETA_TAU = 12, 13, 14, 15
 CHUNK_WIRES = 1 << 16
 
 
 def setup_phase2(
-    system: ConstraintSystem, ptau: Path, out: Path, quotients: tuple[str, ...] = (), progress: Progress = silent
+    system: System, ptau: Path, out: Path, quotients: tuple[str, ...] = (), progress: Progress = silent
 ) -> VerifyingKey:
     """Write the .zkey of a circuit over a .ptau file. Returns its verifying key. Raises InputError where that cannot be."""
     if os.path.splitext(os.fspath(out))[1] != ".zkey":
@@ -41,12 +41,12 @@ def setup_phase2(
             "make a .ckey from that with cuzk key optimise"
         )
     file = PtauFile(ptau)
-    system = system.with_input_rows()
+    system = system.with_input_rows().expanded()
     log_domain = system.log_domain
     if log_domain > file.power:
         message = f"made for domains up to 2^{file.power}; this circuit needs 2^{log_domain}"
         raise InputError(f"{os.fspath(ptau)}: {message}")
-    assert system.c is not None
+    assert system.has_c
     matrices = {name: getattr(system, name).transposed(system.n_wires) for name in "abc"}
     table = system.table_mont
     tau_g1 = np.ascontiguousarray(file.lagrange(TAU_G1, log_domain))

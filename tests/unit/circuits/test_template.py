@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 
 from cuzk.circuits.algebra import Scalars
-from cuzk.circuits.constraints import template_system
 from cuzk.circuits.emitter import Emitter, Gadget, Library
 from cuzk.circuits.field import MODULUS, from_mont
 from cuzk.circuits.gadgets.boolean import bit, xor
 from cuzk.circuits.gadgets.number import insert, pack, pack_into_input
 from cuzk.circuits.gadgets.poseidon import poseidon
-from cuzk.circuits.matvec import TemplateWalker
 from cuzk.circuits.porep.circuit import emit_partition
 from cuzk.circuits.porep.shape import SHAPES, Shape
 from cuzk.circuits.porep.template import porep_template
 from cuzk.circuits.template import build_template
-from cuzk.circuits.template_file import load_template, save_template
 from cuzk.circuits.witness import build_witness
 from cuzk.errors import FormatError
+from cuzk.groth16.formats.template import load_template, save_template
+from cuzk.groth16.template.system import TemplateSystem
+from cuzk.groth16.template.walker import TemplateWalker
 
 
 def values_of(limbs):
@@ -169,7 +169,7 @@ def test_system_for_the_prover_has_the_same_products():
     from cuzk import native
 
     template, witness = small_witness()
-    system = template_system(template)
+    system = TemplateSystem(template).expanded()
     w = native.fr_from_std(witness.expand_std())
     walker = TemplateWalker(template)
     for i, matrix in enumerate((system.a, system.b, system.c)):
@@ -186,10 +186,10 @@ def test_densities_count_what_full_matrices_hold():
     expected = (int((a >= inputs).sum()), int((b < inputs).sum()), int((b >= inputs).sum()))
     assert template.densities() == expected
     assert template.used_wires(0).tolist() == a.tolist() and template.used_wires(1).tolist() == b.tolist()
-    from cuzk.groth16.load import densities
-
-    for ours, theirs in zip((a, b), densities(template_system(template)), strict=True):
-        assert np.array_equal(ours, theirs)
+    system = TemplateSystem(template)
+    for each in (system, system.expanded()):
+        assert each.used_wires(0).tolist() == a.tolist() and each.used_wires(1).tolist() == b.tolist()
+        assert each.densities() == expected and each.nonzeros() == template.nonzeros()
     assert len(template.expand(0)[1]) == template.nonzeros()[0]
 
 

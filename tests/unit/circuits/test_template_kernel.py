@@ -7,7 +7,7 @@ import pytest
 
 from cuzk import native
 from cuzk.circuits.field import MODULUS, from_mont, to_mont
-from cuzk.circuits.matvec import _powers_of_two
+from cuzk.groth16.template.walker import powers_of_two
 
 
 def limbs(values):
@@ -45,7 +45,7 @@ def test_random_rows(longest, ones):
     table_mont = limbs(table)
     out = np.empty((rows, 4), np.uint64)
     native.template_matvec(
-        row_ptr, np.array(cols, np.int32), np.array(ids, np.uint16), table_mont, _powers_of_two(table_mont),
+        row_ptr, np.array(cols, np.int32), np.array(ids, np.uint16), table_mont, powers_of_two(table_mont),
         limbs(small), bits.copy(), mask.copy(), rank, limbs([v for v, f in zip(aux, is_field, strict=True) if f]), out, 2,
     )  # fmt: skip
     values = small + aux

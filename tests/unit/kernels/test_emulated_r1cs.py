@@ -125,8 +125,8 @@ def test_csr_keeps_std_form(device):
 
 def test_template(device):
     """A small template with its own shifts, against its expansion by the host."""
-    template_module = pytest.importorskip("cuzk.circuits.template")
-    witness_module = pytest.importorskip("cuzk.circuits.witness")
+    template_module = pytest.importorskip("cuzk.groth16.template.model")
+    witness_module = pytest.importorskip("cuzk.groth16.template.bits")
     rng = np.random.default_rng(5)
 
     def part(rows: int, inputs: int, aux: int, columns: int) -> object:

@@ -11,11 +11,11 @@ from cuzk import native
 from cuzk.circuits.algebra import Scalars
 from cuzk.circuits.emitter import Emitter
 from cuzk.circuits.field import MODULUS
-from cuzk.circuits.matvec import TemplateWalker
 from cuzk.circuits.porep.circuit import emit_partition
 from cuzk.circuits.porep.shape import Shape, shape
 from cuzk.circuits.porep.witness import porep_witness
 from cuzk.errors import InputError, ProofInvalid
+from cuzk.groth16.template.walker import TemplateWalker
 from cuzk.porep.graph import Graph
 from cuzk.porep.ids import SectorIds, challenges, porep_id
 from cuzk.porep.opening import challenge_values, prefix_values, public_inputs

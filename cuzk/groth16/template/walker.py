@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cuzk import native
-from cuzk.circuits.field import CAPACITY, MODULUS
-from cuzk.circuits.template import Part, Template
-from cuzk.circuits.witness import BitWitness, FieldIndex
+from cuzk.groth16.field import FR_CAPACITY, FR_MODULUS, fr_ints
+from cuzk.groth16.template.bits import BitWitness, FieldIndex
+from cuzk.groth16.template.model import Part, Template
 
 _CHECKED_ROWS = 1 << 17
 
@@ -21,7 +21,7 @@ class TemplateWalker:
     def __init__(self, template: Template) -> None:
         self.template = template
         self._indices = (FieldIndex.of(template.prefix), FieldIndex.of(template.body))
-        self._table = template.coefficients_mont, _powers_of_two(template.coefficients_mont)
+        self._table = template.coefficients_mont, powers_of_two(template.coefficients_mont)
 
     def product(
         self, matrix: int, witness: BitWitness, out: np.ndarray | None = None, threads: int | None = None
@@ -98,8 +98,7 @@ def _shared_values(witness: BitWitness) -> np.ndarray:
     return np.concatenate([witness.inputs_mont[: prefix.inputs], values])
 
 
-def _powers_of_two(coefficients_mont: np.ndarray) -> np.ndarray:
+def powers_of_two(coefficients_mont: np.ndarray) -> np.ndarray:
     """Per coefficient: j + 1 where it is 2^j, -(j + 1) where it is -2^j, else 0. int16."""
-    known = {(sign << j) % MODULUS: sign * (j + 1) for j in range(CAPACITY) for sign in (1, -1)}
-    values = (int.from_bytes(row.tobytes(), "little") for row in native.fr_to_std(coefficients_mont))
-    return np.array([known.get(v, 0) for v in values], np.int16)
+    known = {(sign << j) % FR_MODULUS: sign * (j + 1) for j in range(FR_CAPACITY) for sign in (1, -1)}
+    return np.array([known.get(v, 0) for v in fr_ints(native.fr_to_std(coefficients_mont))], np.int16)

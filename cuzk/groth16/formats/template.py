@@ -12,9 +12,9 @@ import os
 import numpy as np
 
 from cuzk import native
-from cuzk.circuits.template import Part, Template, TemplateMatrix
 from cuzk.errors import FormatError, InputError
 from cuzk.groth16.formats.files import atomic_write, map_file
+from cuzk.groth16.template.model import Part, Template, TemplateMatrix
 
 MAGIC = b"CUZKTPL1"
 _ALIGN = 64
@@ -104,15 +104,13 @@ def _load_part(reader: _Reader, head: dict, nonzeros: list[int], columns: int, c
     matrices = []
     for letter, count in zip("ABC", nonzeros, strict=True):
         row_ptr = reader.take(rows + 1, _KINDS["row_ptr"], f"the rows of {letter}")
-        if row_ptr[0] != 0 or row_ptr[-1] != count or bool(np.any(row_ptr[1:] < row_ptr[:-1])):
-            raise reader.fail(f"row offsets of {letter} do not grow from 0 to {count:,}")
         col = reader.take(count, _KINDS["col"], f"the columns of {letter}")
         ids = reader.take(count, _KINDS["coef_id"], f"the coefficients of {letter}")
-        if count and (col.min() < 0 or col.max() >= columns):
-            raise reader.fail(f"a column of {letter} is outside 0 … {columns - 1:,}")
-        if count and ids.max() >= coefficients:
-            raise reader.fail(f"a coefficient id of {letter} is outside 0 … {coefficients - 1:,}")
-        matrices.append(TemplateMatrix(row_ptr, col, ids))
+        matrix = TemplateMatrix(row_ptr, col, ids)
+        fault = matrix.fault(columns, coefficients)
+        if fault is not None:
+            raise reader.fail(f"{letter}: {fault}")
+        matrices.append(matrix)
     mask = reader.take((aux + 7) // 8, "u1", "the kinds of the variables")
     field_aux = np.unpackbits(mask, count=aux, bitorder="little").astype(bool)
     return Part(rows, inputs, aux, tuple(matrices), field_aux)  # type: ignore[arg-type]

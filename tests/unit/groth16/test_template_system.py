@@ -1,0 +1,139 @@
+"""A template as the matrices of a key, and witnesses as bits: the same key, the same rows, the same proof as expanded."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cuzk import native
+from cuzk.errors import InputError, ProofInvalid
+from cuzk.groth16.key import QUOTIENTS
+from cuzk.groth16.load import load_key
+from cuzk.groth16.prover import steps
+from cuzk.groth16.prover.blinding import Blinding
+from cuzk.groth16.prover.run import prove
+from cuzk.groth16.prover.state import ProofState
+from cuzk.groth16.setup.development import setup_development
+from cuzk.groth16.template.bits import BitWitness
+from cuzk.groth16.template.system import TemplateSystem
+from tests.small_template import small_case
+
+BLINDING = Blinding(11, 22, private=False)
+
+
+@pytest.fixture(scope="module")
+def case():
+    template, witness = small_case()
+    return TemplateSystem(template), witness
+
+
+@pytest.fixture(scope="module")
+def key_file(case, tmp_path_factory):
+    path = tmp_path_factory.mktemp("template") / "key.ckey"
+    setup_development(case[0], path)
+    return path
+
+
+def test_a_key_of_a_template_proves_under_every_quotient(case, key_file):
+    _, witness = case
+    key = load_key(key_file)
+    assert isinstance(key.system, TemplateSystem)
+    forms = (witness, witness.expand_std())
+    proofs = {prove(key, values, quotient, BLINDING).proof for quotient in QUOTIENTS for values in forms}
+    assert len(proofs) == 1
+
+
+def test_a_key_of_expanded_rows_takes_bits_too(case, tmp_path):
+    system, witness = case
+    setup_development(system.expanded(), tmp_path / "key.ckey")
+    key = load_key(tmp_path / "key.ckey")
+    assert not isinstance(key.system, TemplateSystem)
+    made = [prove(key, values, None, BLINDING) for values in (witness, witness.expand_std())]
+    assert made[0].proof == made[1].proof and made[0].public == made[1].public
+
+
+def test_splits_are_those_of_the_expanded_witness(case, key_file):
+    _, witness = case
+    key = load_key(key_file)
+    states = [ProofState(key, "c-free", BLINDING, aux=aux) for aux in (witness, witness.expand_std())]
+    for state in states:
+        steps.prep_msm(state)
+    for name, ours in states[0].splits.items():
+        theirs, query = states[1].splits[name], key.query(name, "c-free")
+        assert np.array_equal(ours.ones, theirs.ones) and ours.n_ones == theirs.n_ones
+        assert np.array_equal(ours.tail_rows, theirs.tail_rows) and np.array_equal(ours.tail_scalars, theirs.tail_scalars)
+        # against the values themselves
+        values = witness.expand_std()[query.wires_of(np.arange(len(query)))]
+        small, finite = ~values[:, 1:].any(axis=1) & (values[:, 0] <= 1), query.points.any(axis=1)
+        one = np.unpackbits(ours.ones, count=len(query), bitorder="little").astype(bool)
+        assert np.array_equal(one, small & (values[:, 0] == 1) & finite)
+        assert np.array_equal(ours.tail_rows, np.flatnonzero(~small & finite))
+
+
+def test_bits_of_a_field_element_mean_nothing(case):
+    _, witness = case
+    noisy = witness.copy()
+    noisy.body_bits[:] |= np.packbits(np.pad(noisy.template.body.field_aux, (0, 6)), bitorder="little").view(np.uint64)
+    for ours, theirs in zip(noisy.classified(), witness.classified(), strict=True):
+        assert np.array_equal(ours, theirs)
+
+
+def test_bits_come_back_from_their_expansion(case):
+    _, witness = case
+    again = BitWitness.of_std(witness.template, witness.expand_std())
+    for name in ("inputs_mont", "prefix_bits", "prefix_fields_mont", "body_bits", "body_fields_mont"):
+        assert np.array_equal(getattr(again, name), getattr(witness, name))
+
+
+def test_a_bit_that_is_no_bit_is_named(case, key_file):
+    _, witness = case
+    values = witness.expand_std()
+    wire = witness.template.n_inputs + witness.template.prefix.aux + 3
+    values[wire] = [2, 0, 0, 0]
+    with pytest.raises(ProofInvalid, match=f"wire {wire} is a bit"):
+        prove(load_key(key_file), values)
+
+
+def test_a_wrong_bit_ends_with_its_row(case, key_file):
+    system, witness = case
+    wrong = witness.copy()
+    wrong.body_bits[1, 0] ^= np.uint64(1)
+    row = system.walker.first_unsatisfied(wrong)
+    assert row >= system.template.prefix.rows + system.template.body.rows
+    for quotient in ("c-free", "bellman"):
+        with pytest.raises(ProofInvalid, match=f"constraint {row} "):
+            prove(load_key(key_file), wrong, quotient)
+
+
+def test_field_elements_above_the_modulus_are_refused(case, key_file):
+    wrong = case[1].copy()
+    wrong.body_fields_mont[2, 5] = 2**64 - 1
+    with pytest.raises(InputError, match="of body_fields of the witness is not below"):
+        prove(load_key(key_file), wrong)
+
+
+def test_a_witness_of_another_number_of_copies_is_refused(key_file):
+    with pytest.raises(InputError, match="the witness has"):
+        prove(load_key(key_file), small_case(copies=2)[1])
+
+
+def test_a_witness_of_other_variables_is_refused(case, key_file):
+    """As many wires, but another one of them is a field element: its arrays must not be walked by this template."""
+    template, witness = case[0].template, case[1]
+    flags = template.body.field_aux.copy()
+    flags[[0, int(np.flatnonzero(flags)[0])]] = True, False
+    other = replace(template, body=replace(template.body, field_aux=flags))
+    with pytest.raises(InputError, match="another template"):
+        prove(load_key(key_file), replace(witness, template=other))
+
+
+def test_gathered_bits():
+    rng = np.random.default_rng(3)
+    flags = rng.integers(0, 2, 1003, np.uint8)
+    bits = np.packbits(flags, bitorder="little")
+    wires = rng.integers(0, 1003, 501, np.uint32)
+    for n, chosen, first in ((501, wires, 0), (990, None, 13), (0, None, 5)):
+        want = flags[chosen] if chosen is not None else flags[first : first + n]
+        assert np.array_equal(native.gather_bits(bits, n, chosen, first, threads=2), np.packbits(want, bitorder="little"))
+    with pytest.raises(IndexError, match="bit 7 of 9"):
+        native.gather_bits(bits, 9, None, 8 * len(bits) - 7)
