@@ -193,19 +193,30 @@ def prepare(scenario: Scenario, proving: Proving, *, ram_cap_bytes: int | None =
     idle_bytes = process_resident_bytes()
     # NumPy's BLAS is not used; its threads would only take time and memory
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from cuzk.exec.cpu import CpuDevice
     from cuzk.groth16.load import load_key, open_witness
-    from cuzk.groth16.prover.blinding import Blinding
-    from cuzk.groth16.template.bits import BitWitness
-    from cuzk.groth16.template.system import TemplateSystem
 
     if scenario.workload.circuits:
         raise InputError("a run with a key proves one circuit; the scenario's workload mixes several")
     key = load_key(proving.key, proving.r1cs)
-    witnesses = [open_witness(path)(key) for path in proving.witnesses]
+    return bind(scenario, key, [open_witness(path)(key) for path in proving.witnesses], proving, idle_bytes=idle_bytes,
+                ram_cap_bytes=ram_cap_bytes, make_device=make_device)  # fmt: skip
+
+
+def bind(scenario: Scenario, key: Any, witnesses: list[Any], proving: Proving, *, idle_bytes: int,
+         ram_cap_bytes: int | None = None, make_device: Callable[..., Device] | None = None) -> Prepared:  # fmt: skip
+    """As `prepare`, with a key and witnesses that are open; of `proving` only how, not what. Witnesses of field elements for a
+    template become bits. `idle_bytes`: resident before any of it was opened."""
+    from cuzk.exec.cpu import CpuDevice
+    from cuzk.groth16.prover.blinding import Blinding
+    from cuzk.groth16.template.bits import BitWitness
+    from cuzk.groth16.template.system import TemplateSystem
+
     quotient = key.require_quotient(scenario.policy.quotient)
-    circuit = circuit_of(key, witnesses[0], scenario.circuit.partitions)
-    matrices: Matrices = "template" if isinstance(key.system, TemplateSystem) else "csr"
+    matrices: Matrices = "csr"
+    if isinstance(key.system, TemplateSystem):
+        matrices, template = "template", key.system.template
+        witnesses = [w if isinstance(w, BitWitness) else BitWitness.of_std(template, w) for w in witnesses]
+    circuit = circuit_of(key, witnesses, scenario.circuit.partitions)
     form: WitnessForm = "bits" if all(isinstance(w, BitWitness) for w in witnesses) else "field"
     scenario = scenario.with_policy(quotient=quotient, prover="cuzk", matrices=matrices, witness=form)
     scenario = scenario.model_copy(update={"circuit": circuit})
@@ -238,18 +249,29 @@ def prove_with(prepared: Prepared, out_dir: str | os.PathLike[str] | None = None
     return result
 
 
-def circuit_of(key: Any, witness: Any, partitions: int) -> Circuit:
-    """The counts of a key's circuit, and the shares of its witness."""
+def circuit_of(key: Any, witnesses: list[Any], partitions: int) -> Circuit:
+    """The counts of a key's circuit, and the shares of its witnesses: the ones of the first, the most full-size values. What is
+    kept as a field element counts as one whatever its value."""
     import numpy as np
 
     from cuzk.groth16.prover.steps import classified
+    from cuzk.groth16.template.bits import BitWitness
     from cuzk.groth16.template.system import TemplateSystem
 
     system = key.system
     inputs = key.n_public + 1
     nnz_a, nnz_b, nnz_c = system.nonzeros()
     density_a_aux, density_b_input, density_b_aux = system.densities()
-    ones, tail, _ = classified(witness, None)
+    ones, tail, _ = classified(witnesses[0], None)
+    tails = [len(tail)]
+    for witness in witnesses:
+        if isinstance(witness, BitWitness):
+            fields = (witness.inputs_mont, witness.prefix_fields_mont, witness.body_fields_mont)
+            tails.append(sum(a.size // 4 for a in fields))
+        elif witness is not witnesses[0]:
+            tails.append(len(classified(witness, None)[1]))
+    full_size = max(tails) / key.n_wires
+    one_share = min(int(np.bitwise_count(ones).sum()) / key.n_wires, 1 - full_size)
     queries = [q for q in (key.a_query, key.b_g1_query, key.b_g2_query, key.l_query, key.l_c_free_query) if q is not None]
     points = [q.points for q in queries] + [h for h in (key.h_odd, key.h_monomial) if h is not None]
     # rows fill more than half of the domain, or the domain would be another one
@@ -257,8 +279,7 @@ def circuit_of(key: Any, witness: Any, partitions: int) -> Circuit:
     return Circuit(
         name=Path(str(key.path)).stem, constraints=rows, aux=max(1, key.n_wires - inputs), inputs=inputs,
         nnz_a=nnz_a, nnz_b=nnz_b, nnz_c=nnz_c, density_a_aux=density_a_aux, density_b_input=density_b_input,
-        density_b_aux=density_b_aux, full_size_share=len(tail) / key.n_wires,
-        ones_share=int(np.bitwise_count(ones).sum()) / key.n_wires, partitions=partitions,
+        density_b_aux=density_b_aux, full_size_share=full_size, ones_share=one_share, partitions=partitions,
         srs=sum(p.nbytes for p in points), **{"pce_template" if isinstance(system, TemplateSystem) else "pce": system.nbytes},
         provenance={"*": f"counted in {key.path}"},
     )  # fmt: skip

@@ -19,7 +19,7 @@ from cuzk.groth16.key import ProvingKey
 
 
 def is_bits(witness: Any) -> bool:
-    """Whether a witness is kept as bits (cuzk.groth16.prover.state.Witness)."""
+    """Whether a witness is kept as bits (cuzk.groth16.prover.products.Witness)."""
     return not isinstance(witness, np.ndarray)
 
 

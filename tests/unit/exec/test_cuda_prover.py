@@ -38,19 +38,29 @@ def c_free_key(tmp_path) -> str:
 
 def prove(kernels, tmp_path, phase="phase12", policy="{pw: 2, gw: 2, j: 2}", proofs=1, partitions=2, vram="1GiB",
           fixture="mul", quotient=None, key=None):  # fmt: skip
-    from cuzk.exec.cuda.prover import CudaProver
     from cuzk.exec.run import Proving, prepare, prove_with
+
+    scenario = scenario_of(tmp_path, phase, policy, proofs, partitions, vram, quotient)
+    folder = FIXTURES / fixture
+    proving = Proving(key or str(folder / f"{fixture}.zkey"), (str(folder / f"{fixture}.wtns"),))
+    gpu, device = device_of(kernels)
+    return prove_with(prepare(scenario, proving, make_device=device), tmp_path / "out"), gpu
+
+
+def scenario_of(tmp_path, phase, policy, proofs=1, partitions=1, vram="1GiB", quotient=None):
     from cuzk.model import load_scenario
 
     path = tmp_path / "s.yaml"
     path.write_text(SCENARIO.format(vram=vram, phase=phase, policy=policy, proofs=proofs))
     scenario = load_scenario(path, [f"policy.quotient={quotient}"] if quotient else [])
-    scenario = scenario.model_copy(update={"circuit": scenario.circuit.model_copy(update={"partitions": partitions})})
-    folder = FIXTURES / fixture
-    proving = Proving(key or str(folder / f"{fixture}.zkey"), (str(folder / f"{fixture}.wtns"),))
+    return scenario.model_copy(update={"circuit": scenario.circuit.model_copy(update={"partitions": partitions})})
+
+
+def device_of(kernels):
+    from cuzk.exec.cuda.prover import CudaProver
+
     gpu = EmulatedDevice(kernels)
-    device = lambda *args: CudaProver(*args, open_gpu=lambda index: gpu)  # noqa: E731
-    return prove_with(prepare(scenario, proving, make_device=device), tmp_path / "out"), gpu
+    return gpu, lambda *args: CudaProver(*args, open_gpu=lambda index: gpu)
 
 
 def test_a_proof_on_the_gpu(kernels, tmp_path):
@@ -105,3 +115,43 @@ def test_too_little_vram_fails_the_proof_and_nothing_else(kernels, tmp_path):
 def test_a_thousand_constraints(kernels, tmp_path):
     result, _ = prove(kernels, tmp_path, fixture="chain1k", partitions=1)
     assert result.exit_code == 0, result.error
+
+
+# ----------------------------------------------------------------- a template, witnesses of bits
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory):
+    """(path of a c-free key, witness) of the small template."""
+    from cuzk.groth16.setup.development import setup_development
+    from cuzk.groth16.template.system import TemplateSystem
+    from tests.small_template import small_case
+
+    system, witness = small_case()
+    path = tmp_path_factory.mktemp("template") / "small.ckey"
+    setup_development(TemplateSystem(system), path)
+    return str(path), witness
+
+
+def prove_template(kernels, tmp_path, template, policy=ALL_ON_GPU, witnesses=None, partitions=1, **changes):
+    from cuzk.exec.run import Proving, bind, prove_with
+    from cuzk.groth16.load import load_key
+
+    key, witness = template
+    scenario = scenario_of(tmp_path, "phase12", policy, partitions=partitions, **changes)
+    gpu, device = device_of(kernels)
+    proving = Proving(key, (), threads=2)
+    bound = bind(scenario, load_key(key), witnesses or [witness], proving, idle_bytes=0, make_device=device)
+    return prove_with(bound, tmp_path / "out"), gpu, bound
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("quotient", ["c-free", "bellman"])
+def test_a_template_all_on_the_gpu(kernels, tmp_path, template, quotient):
+    result, gpu, bound = prove_template(kernels, tmp_path, template, quotient=quotient)
+    assert result.exit_code == 0, result.error
+    assert result.document["measured"]["verified_partitions"] == 1
+    policy = bound.scenario.policy
+    assert (policy.matrices, policy.witness) == ("template", "bits")
+    assert not gpu.registered and gpu.live_bytes() == 0
+    assert "native" not in result.document["counts"]["deallocations"]  # nothing was split on the host
