@@ -78,8 +78,10 @@ class CudaDevice:
         self._modules: dict[str, Any] = {}
         self._kernels: dict[tuple[str, str], Any] = {}
         runtime = cupy.cuda.runtime
-        self._pool: int = runtime.deviceGetDefaultMemPool(device_id)
-        runtime.memPoolSetAttribute(self._pool, runtime.cudaMemPoolAttrReleaseThreshold, KEEP_ALL)
+        self._pool = 0
+        if runtime.deviceGetAttribute(runtime.cudaDevAttrMemoryPoolsSupported, device_id):
+            self._pool = runtime.deviceGetDefaultMemPool(device_id)
+            runtime.memPoolSetAttribute(self._pool, runtime.cudaMemPoolAttrReleaseThreshold, KEEP_ALL)
         self._pool_stream = cupy.cuda.Stream(non_blocking=True)
         self._pinned: list[int] = []
         self._mutex = threading.Lock()
@@ -120,7 +122,7 @@ class CudaDevice:
         runtime = self.cupy.cuda.runtime
         for attempt in range(2):
             try:
-                if pooled:
+                if pooled and self._pool:
                     address = runtime.mallocAsync(max(size_bytes, 1), self._pool_stream.ptr)
                     self._pool_stream.synchronize()  # from now on it is there for all streams; nothing else is queued on this one
                     return Memory(size_bytes, address, self._to_pool)
@@ -141,8 +143,9 @@ class CudaDevice:
 
     def trim(self) -> None:
         """The pool's unused memory back to the driver."""
-        self._pool_stream.synchronize()
-        self.cupy.cuda.runtime.memPoolTrimTo(self._pool, 0)
+        if self._pool:
+            self._pool_stream.synchronize()
+            self.cupy.cuda.runtime.memPoolTrimTo(self._pool, 0)
 
     def pinned(self, size_bytes: int) -> PinnedArray:
         return PinnedArray(self, size_bytes)

@@ -22,8 +22,8 @@ _ASSIGNMENT = "variables/8 + 32*(full_size_share*variables + inputs) + 2**16 if 
 _OWN: dict[str, str] = {
     "aux": f"circuits * ({_ASSIGNMENT})",
     "d_w": _ASSIGNMENT,
-    # on a GPU that splits the queries itself: wire numbers of two lists, or which of their points are infinity
-    "srs": "srs + prep_msm_gpu * 4*(a + b_g1)",
+    # on a GPU that splits the queries itself: wire numbers of two lists, and which points of the third are infinity
+    "srs": "srs + prep_msm_gpu * (4*(a + b_g1) + variables/8)",
     # and where the field elements of a template are, by wire
     "pce": f"({_PCE}) + prep_msm_gpu * matrices_template * (3*variables/16 + 2**16)",
     "request": "0B",

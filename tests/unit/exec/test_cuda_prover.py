@@ -76,7 +76,7 @@ def test_every_phase_proves_on_the_gpu(kernels, tmp_path, phase):
     result, gpu = prove(kernels, tmp_path, phase)
     assert result.exit_code == 0, result.error
     assert result.document["measured"]["verified_partitions"] == 2
-    assert gpu.launches > 0 and not gpu.registered
+    assert gpu.launches > 0 and not gpu.registered and gpu.live_bytes() == 0
 
 
 @pytest.mark.slow
@@ -107,7 +107,7 @@ def test_too_little_vram_fails_the_proof_and_nothing_else(kernels, tmp_path):
     result, gpu = prove(kernels, tmp_path, vram="17MiB")
     assert result.exit_code == 3
     assert result.document["oom"]["pool"] == "vram:0"
-    assert not gpu.registered
+    assert not gpu.registered and gpu.live_bytes() == 0
     assert list((tmp_path / "out").glob("*.bin")) == []
 
 
@@ -155,3 +155,51 @@ def test_a_template_all_on_the_gpu(kernels, tmp_path, template, quotient):
     assert (policy.matrices, policy.witness) == ("template", "bits")
     assert not gpu.registered and gpu.live_bytes() == 0
     assert "native" not in result.document["counts"]["deallocations"]  # nothing was split on the host
+
+
+@pytest.mark.slow
+def test_field_elements_for_a_template_become_bits_and_two_sets_share_a_gpu(kernels, tmp_path, template):
+    values = template[1].expand_std()
+    policy = ALL_ON_GPU.replace("pw: 1, gw: 1, j: 1", "pw: 2, gw: 2, j: 2")
+    result, gpu, bound = prove_template(kernels, tmp_path, template, policy, [template[1], values], partitions=2)
+    assert result.exit_code == 0, result.error
+    assert result.document["measured"]["verified_partitions"] == 2
+    assert bound.scenario.policy.witness == "bits"
+    assert not gpu.registered and gpu.live_bytes() == 0
+
+
+@pytest.mark.slow
+def test_a_template_multiplied_on_the_gpu_and_split_on_the_host(kernels, tmp_path, template):
+    policy = ALL_ON_GPU.replace("prep_msm: gpu", "prep_msm: cpu")
+    result, gpu, _ = prove_template(kernels, tmp_path, template, policy)
+    assert result.exit_code == 0, result.error
+    assert gpu.live_bytes() == 0
+
+
+def test_a_template_that_does_not_fit_fails_its_proof_and_leaves_nothing(kernels, tmp_path, template):
+    result, gpu, _ = prove_template(kernels, tmp_path, template, vram="19MiB")
+    assert result.exit_code == 3
+    assert result.document["oom"]["pool"] == "vram:0"
+    assert not gpu.registered and gpu.live_bytes() == 0
+
+
+def test_a_template_wants_its_own_witness_on_the_gpu(kernels, tmp_path, template):
+    from cuzk.errors import InputError
+    from cuzk.exec.cuda.prover import CudaProver
+    from cuzk.groth16.load import load_key
+
+    device = CudaProver(load_key(template[0]), [template[1].expand_std()], "c-free", 0, open_gpu=EmulatedDevice)
+    from cuzk.pipeline.plan import compile as compile_scenario
+
+    scenario = scenario_of(tmp_path, "phase12", ALL_ON_GPU)
+    with pytest.raises(InputError, match="a template by a witness of bits, this one is of field elements"):
+        device.open(compile_scenario(scenario))
+
+
+@pytest.mark.parametrize("missing", ["matvec: gpu", "b_g2_msm: gpu", "srs: vram"])
+def test_a_split_on_the_gpu_needs_what_it_works_for_there(kernels, tmp_path, template, missing):
+    from cuzk.errors import InputError
+
+    policy = ALL_ON_GPU.replace(missing + ", ", "").replace(", " + missing, "")
+    with pytest.raises(InputError, match="prep_msm: gpu needs all that it works for there too"):
+        prove_template(kernels, tmp_path, template, policy)
