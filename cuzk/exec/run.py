@@ -258,7 +258,7 @@ def circuit_of(key: Any, witness: Any, partitions: int) -> Circuit:
         name=Path(str(key.path)).stem, constraints=rows, aux=max(1, key.n_wires - inputs), inputs=inputs,
         nnz_a=nnz_a, nnz_b=nnz_b, nnz_c=nnz_c, density_a_aux=density_a_aux, density_b_input=density_b_input,
         density_b_aux=density_b_aux, full_size_share=len(tail) / key.n_wires,
-        ones_share=int(np.bitwise_count(ones).sum()) / key.n_wires, partitions=partitions,
+        ones_share=int(np.bitwise_count(ones).sum(dtype=np.int64)) / key.n_wires, partitions=partitions,
         srs=sum(p.nbytes for p in points), **{"pce_template" if isinstance(system, TemplateSystem) else "pce": system.nbytes},
         provenance={"*": f"counted in {key.path}"},
     )  # fmt: skip
