@@ -42,6 +42,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the witness")
     parser.add_argument("--yaml", metavar="FILE", help="porep-… only: write the counts for scenarios")
     parser.add_argument("--template", metavar="FILE", help="porep-… only: write the matrices as a template")
+    parser.add_argument("--challenges", type=int, metavar="K", help="porep-… only: another number in a partition, for rehearsals")
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
 
 
@@ -59,8 +60,8 @@ def run(args: argparse.Namespace) -> int:
         from cuzk.cli.porep_circuit import run as run_porep
 
         return run_porep(args)
-    if args.yaml or args.template:
-        raise InputError("--yaml and --template are for the porep-… circuits")
+    if args.yaml or args.template or args.challenges is not None:
+        raise InputError("--yaml, --template and --challenges are for the porep-… circuits")
     if args.name.endswith((".r1cs", ".pce")):
         return _from_file(args)
     if args.seed < 0:

@@ -21,7 +21,7 @@ def run(args: argparse.Namespace) -> int:
     from cuzk.porep.sizes import porep_sizes
 
     start = time.perf_counter()
-    found = shape(args.name.lower().removeprefix("porep-"))
+    found = shape(args.name.lower().removeprefix("porep-")).with_challenges(args.challenges)
     if args.r1cs or args.wtns:
         raise InputError("the PoRep circuits are written as --template or --pce; a witness comes from `cuzk porep prove`")
     if args.pce:

@@ -271,7 +271,7 @@ def circuit_of(key: Any, witnesses: list[Any], partitions: int) -> Circuit:
         elif witness is not witnesses[0]:
             tails.append(len(classified(witness, None)[1]))
     full_size = max(tails) / key.n_wires
-    one_share = min(int(np.bitwise_count(ones).sum()) / key.n_wires, 1 - full_size)
+    one_share = min(int(np.bitwise_count(ones).sum(dtype=np.int64)) / key.n_wires, 1 - full_size)
     queries = [q for q in (key.a_query, key.b_g1_query, key.b_g2_query, key.l_query, key.l_c_free_query) if q is not None]
     points = [q.points for q in queries] + [h for h in (key.h_odd, key.h_monomial) if h is not None]
     # rows fill more than half of the domain, or the domain would be another one

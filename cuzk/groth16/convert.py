@@ -103,7 +103,7 @@ def _wanted(array: np.ndarray | None) -> MappedArray | None:
 
 def _filtered(query: Query, chunk: int = 1 << 18) -> tuple[np.ndarray, MappedArray]:
     """The wires and points of a query without those at infinity; the points in chunks."""
-    rows = np.arange(len(query)) if query.finite is None else np.flatnonzero(query.finite)
+    rows = query.finite_rows()
     pieces = (query.points[rows[first : first + chunk]] for first in range(0, len(rows), chunk))
     shape = (len(rows), query.points.shape[1])
     return query.wires_of(rows).astype(np.uint32), MappedArray("u8", shape, pieces)

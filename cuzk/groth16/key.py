@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from cuzk import native
 from cuzk.errors import FormatError, InputError
 from cuzk.groth16 import points
 from cuzk.groth16.formats.files import Path
@@ -54,11 +55,19 @@ class Query:
 
     @cached_property
     def finite(self) -> np.ndarray | None:
-        """Which rows are not infinity, or None when all are. Reads the whole list once."""
+        """A bitmap (bit k % 8 of byte k // 8) of the rows that are not infinity, or None when none is. Reads the whole list
+        once.
+        """
         if not self.infinities:
             return None
-        finite = self.points.any(axis=1)
-        return None if bool(finite.all()) else finite
+        finite = native.nonzero_rows(self.points)
+        return None if int(np.bitwise_count(finite).sum(dtype=np.int64)) == len(self) else finite
+
+    def finite_rows(self) -> np.ndarray:
+        """The rows that are not infinity, rising."""
+        if self.finite is None:
+            return np.arange(len(self))
+        return np.flatnonzero(np.unpackbits(self.finite, count=len(self), bitorder="little"))
 
 
 @dataclass

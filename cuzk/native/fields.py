@@ -84,6 +84,16 @@ def fr_dot_mont(a: U64Array, b: U64Array, threads: int | None = None) -> U64Arra
     return out
 
 
+def fr_take(a: U64Array, wires: NDArray[np.uint32], threads: int | None = None) -> U64Array:
+    """(n, 4): a[wires[k]]. IndexError naming the first k that is out of range."""
+    size, n = check(a, "a", 4), check(wires, "wires", None, np.uint32)
+    out = np.empty((n, 4), np.uint64)
+    bad = call("fr_take", address(out), address(a), size, address(wires), n, thread_count(threads))
+    if bad >= 0:
+        raise IndexError(f"wire {wires[bad]} of {size}, at place {bad}")
+    return out
+
+
 def fr_less_than_r(a: U64Array, threads: int | None = None) -> int:
     """Index of the first element that is r or more, -1 if there is none."""
     n = check(a, "a", 4)
@@ -144,6 +154,15 @@ def scan_witness(w_std: U64Array, threads: int | None = None) -> tuple[NDArray[n
     tail = np.empty(count, np.uint32)
     call("scan_witness", None, address(tail), address(w_std), n, thread_count(threads))
     return ones, tail
+
+
+def nonzero_rows(rows: U64Array, threads: int | None = None) -> NDArray[np.uint8]:
+    """A bitmap (bit k % 8 of byte k // 8; zeros behind them) of the rows of an (n, words) array that are not all zero."""
+    words = rows.shape[1] if getattr(rows, "ndim", 0) == 2 else 0
+    n = check(rows, "rows", words)
+    out = np.empty((n + 7) // 8, np.uint8)
+    call("nonzero_rows", address(out), address(rows), words, n, thread_count(threads))
+    return out
 
 
 def gather_bits(

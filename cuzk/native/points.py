@@ -138,24 +138,30 @@ def g2_generator() -> U64Array:
     return _generator(G2)
 
 
-def _fixed_base(g: Group, scalars_std: U64Array, base: U64Array | None, threads: int | None) -> U64Array:
+def _fixed_base(
+    g: Group, scalars_std: U64Array, base: U64Array | None, threads: int | None, out: U64Array | None
+) -> U64Array:
     n = check(scalars_std, "scalars_std", 4)
     base = _generator(g) if base is None else base
     g.points(base, "base", rows=1)
-    out = np.empty((n, g.words), np.uint64)
+    out = output(out, "out", n, g.words)
     call(f"{g.name}_fixed_base", address(out), address(base), address(scalars_std), n, thread_count(threads))
     return out
 
 
-def fixed_base_g1(scalars_std: U64Array, base: U64Array | None = None, threads: int | None = None) -> U64Array:
+def fixed_base_g1(
+    scalars_std: U64Array, base: U64Array | None = None, threads: int | None = None, out: U64Array | None = None
+) -> U64Array:
     """(n, 12): scalars[i] * base, the generator by default. Each call builds a table of up to 10 MiB, worth it from about
     2^14 scalars on: cut longer work into chunks of 2^16 or more."""
-    return _fixed_base(G1, scalars_std, base, threads)
+    return _fixed_base(G1, scalars_std, base, threads, out)
 
 
-def fixed_base_g2(scalars_std: U64Array, base: U64Array | None = None, threads: int | None = None) -> U64Array:
+def fixed_base_g2(
+    scalars_std: U64Array, base: U64Array | None = None, threads: int | None = None, out: U64Array | None = None
+) -> U64Array:
     """(n, 24): scalars[i] * base, the generator by default. As fixed_base_g1, table up to 20 MiB."""
-    return _fixed_base(G2, scalars_std, base, threads)
+    return _fixed_base(G2, scalars_std, base, threads, out)
 
 
 def _scale(g: Group, points: U64Array, scalars_std: U64Array, out: U64Array | None, threads: int | None) -> U64Array:

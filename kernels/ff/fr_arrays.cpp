@@ -115,12 +115,49 @@ CUZK_API std::int64_t cuzk_fr_first_not_below_r(const char* a, std::uint64_t n, 
     });
 }
 
+// out[k] = a[wires[k]]. Returns the first k whose wire is not below `size`, or NOTHING_FOUND.
+CUZK_API std::int64_t cuzk_fr_take(char* out, const char* a, std::uint64_t size, const std::uint32_t* wires, std::uint64_t n,
+                                   std::uint64_t threads) {
+    return guarded([&]() -> std::int64_t {
+        FirstIndex bad;
+        parallel_ranges(threads, n, GRAIN, [&](std::size_t begin, std::size_t end) {
+            for (std::size_t k = begin; k < end; k++) {
+                if (wires[k] >= size) return bad.report(k);
+                std::memcpy(out + 32 * k, a + 32ull * wires[k], 32);
+            }
+        });
+        return bad.result();
+    });
+}
+
 // Generator of order 2^log_n derived from the non-residue `root` (5 or 7), Montgomery.
 CUZK_API std::int64_t cuzk_root_of_unity(char* out, int log_n, int root) {
     Fr w = root == 5 ? Fr::from_table([](int i) { return FrParams::root5(i); }) : Fr::from_table([](int i) { return FrParams::root7(i); });
     for (int i = log_n; i < FrParams::TWO_ADICITY; i++) w = w.sqr();
     put(out, 0, w);
     return DONE;
+}
+
+// out: bit k % 8 of byte k / 8 is set where the k-th row of `words` 64-bit words is not all zero.
+CUZK_API std::int64_t cuzk_nonzero_rows(unsigned char* out, const char* rows, std::uint64_t words, std::uint64_t n, std::uint64_t threads) {
+    return guarded([&]() -> std::int64_t {
+        parallel_ranges(threads, (n + 7) / 8, GRAIN / 8, [&](std::size_t begin, std::size_t end) {
+            for (std::size_t byte = begin; byte < end; byte++) {
+                unsigned bits = 0;
+                for (std::size_t k = 8 * byte; k < std::min<std::size_t>(n, 8 * byte + 8); k++) {
+                    u64 any = 0;
+                    for (std::size_t word = 0; word < words; word++) {
+                        u64 v;
+                        std::memcpy(&v, rows + 8 * (words * k + word), 8);
+                        any |= v;
+                    }
+                    bits |= static_cast<unsigned>(any != 0) << k % 8;
+                }
+                out[byte] = static_cast<unsigned char>(bits);
+            }
+        });
+        return DONE;
+    });
 }
 
 // out: bit k % 8 of byte k / 8 is bit wires[k] of `bits`, or bit first + k where `wires` is nullptr. Returns the first k whose

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from cuzk.errors import InputError
@@ -11,6 +11,7 @@ from cuzk.errors import InputError
 NODE_BYTES = 32
 DRG_PARENTS = 6
 EXPANDER_PARENTS = 8
+MAX_CHALLENGES = 256
 LABEL_PARENTS = 37
 """Parents in a label's preimage, with repetitions."""
 
@@ -49,6 +50,17 @@ class Shape:
     def public_inputs(self) -> int:
         """Without the constant one."""
         return 3 + self.challenges * self.inputs_per_challenge
+
+
+    def with_challenges(self, challenges: int | None) -> Shape:
+        """A partition of the same sector that opens another number of nodes: the same rows, fewer or more times. No
+        registered proof has it; it is for rehearsals. None: the shape itself. Raises InputError.
+        """
+        if challenges is None or challenges == self.challenges:
+            return self
+        if not 1 <= challenges <= MAX_CHALLENGES:
+            raise InputError(f"--challenges {challenges}: from 1 to {MAX_CHALLENGES}")
+        return replace(self, name=f"{self.name}-{challenges}-challenges", challenges=challenges)
 
 
 SHAPES = (

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import json
 import math
+import mmap
+import os
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import BinaryIO
 
 import numpy as np
 
@@ -113,10 +116,15 @@ class MappedFile:
 
 
 class MappedArray:
-    """An array to write: its shape, dtype, and its content in chunks along the first axis."""
+    """An array to write: its shape, dtype, and its content: chunks along the first axis, or a function that fills the array
+    where it lies in the file, for content that many threads make at once.
+    """
 
-    def __init__(self, dtype: str, shape: tuple[int, ...], chunks: Iterable[np.ndarray]) -> None:
-        self.dtype, self.shape, self.chunks = dtype, shape, chunks
+    def __init__(
+        self, dtype: str, shape: tuple[int, ...], chunks: Iterable[np.ndarray] = (),
+        fill: Callable[[np.ndarray], None] | None = None,
+    ) -> None:  # fmt: skip
+        self.dtype, self.shape, self.chunks, self.fill = dtype, shape, chunks, fill
 
     @staticmethod
     def of(array: np.ndarray) -> MappedArray:
@@ -126,6 +134,18 @@ class MappedArray:
     @property
     def size_bytes(self) -> int:
         return math.prod(self.shape) * np.dtype(DTYPES[self.dtype]).itemsize
+
+
+def _fill(file: BinaryIO, start: int, array: MappedArray) -> None:
+    """Have an array filled in place. Its room is reserved first: a full disk is told here and not by a signal."""
+    if array.size_bytes == 0:
+        return
+    file.flush()
+    os.posix_fallocate(file.fileno(), start, array.size_bytes)
+    pages = mmap.mmap(file.fileno(), array.size_bytes, offset=start)
+    assert array.fill is not None
+    array.fill(np.frombuffer(pages, DTYPES[array.dtype]).reshape(array.shape))
+    file.seek(start + array.size_bytes)
 
 
 def write_mapped(path: Path, magic: bytes, metadata: dict, arrays: dict[str, MappedArray]) -> None:
@@ -152,6 +172,9 @@ def write_mapped(path: Path, magic: bytes, metadata: dict, arrays: dict[str, Map
             file.seek(placed[name]["offset"])
             start = file.tell()
             file.truncate(start)  # an empty array at the end has a place too
+            if array.fill is not None:
+                _fill(file, start, array)
+                continue
             for chunk in array.chunks:
                 file.write(np.ascontiguousarray(chunk, dtype=DTYPES[array.dtype]).data)
             if file.tell() - start != array.size_bytes:

@@ -135,10 +135,10 @@ def _split(query: Query, wires: tuple[np.ndarray, np.ndarray, np.ndarray], threa
     ones = native.gather_bits(is_one, len(query), query.wires, query.first, threads)
     rows, of_tail = query.rows_of(tail_wires)
     if query.finite is not None:
-        ones &= np.packbits(query.finite, bitorder="little")
-        kept = query.finite[rows]
+        ones &= query.finite
+        kept = (query.finite[rows // 8] >> (rows % 8).astype(np.uint8) & 1).astype(bool)
         rows, of_tail = rows[kept], of_tail[kept]
-    return Split(ones, int(np.bitwise_count(ones).sum()), rows, tail_values[of_tail])
+    return Split(ones, int(np.bitwise_count(ones).sum(dtype=np.int64)), rows, tail_values[of_tail])
 
 
 def _ones(state: ProofState, name: str) -> np.ndarray:

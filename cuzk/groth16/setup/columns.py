@@ -15,10 +15,13 @@ from __future__ import annotations
 import numpy as np
 
 from cuzk import native
-from cuzk.groth16.constraints import SparseMatrix
 from cuzk.groth16.field import FR_MODULUS, FR_R, fr_array, root_of_unity
+from cuzk.groth16.progress import Progress, silent
 from cuzk.groth16.setup.secrets import Secrets
+from cuzk.groth16.setup.sums import column_sums
 from cuzk.groth16.template.system import System
+
+ALL = slice(None)
 
 
 def mont(value: int) -> np.ndarray:
@@ -42,65 +45,75 @@ def lagrange_at(tau: int, start: int, step: int, n: int, order: int) -> np.ndarr
     return native.fr_mul(ell, mont(scale), out=ell)
 
 
-class Columns:
-    """All scalar lists of one circuit's key, canonical unless said otherwise."""
+def _std_of(column: np.ndarray, wires: slice | np.ndarray) -> np.ndarray:
+    if isinstance(wires, slice):
+        return native.fr_to_std(column[wires])
+    taken = native.fr_take(column, wires)
+    return native.fr_to_std(taken, out=taken)
 
-    def __init__(self, system: System, secrets: Secrets, root: int) -> None:
+
+class Columns:
+    """All scalar lists of one circuit's key, canonical unless said otherwise; those of points in any piece of a list."""
+
+    def __init__(self, system: System, secrets: Secrets, root: int, progress: Progress = silent) -> None:
         self.system, self.secrets, self.root = system.with_input_rows(), secrets, root
         self.log_domain = system.log_domain
         self.m = 1 << self.log_domain
         self.tau_m = pow(secrets.tau, self.m, FR_MODULUS)
         if pow(self.tau_m, 2, FR_MODULUS) == 1:
             raise ValueError("tau is a root of unity of the domain")
-        rows = lagrange_at(secrets.tau, 1, root_of_unity(self.log_domain, root), self.m, self.m)
-        csr = self.system.expanded()
-        self.u = self._column_sums(csr.a, rows)
-        self.v = self._column_sums(csr.b, rows)
-        assert csr.c is not None, "a setup needs the matrix C"
-        self.w = self._column_sums(csr.c, rows)
+        self.u, self.v, self.w = column_sums(self.system, self._lagrange, progress)
+        self.first_private = system.n_public + 1
 
-    def _column_sums(self, matrix: SparseMatrix, rows: np.ndarray) -> np.ndarray:
-        by_wire = matrix.transposed(self.system.n_wires)
-        return native.matvec_csr(by_wire.row_ptr, by_wire.col, by_wire.coef_id, self.system.expanded().table_mont, rows)
+    def _lagrange(self, first: int, last: int) -> np.ndarray:
+        step = root_of_unity(self.log_domain, self.root)
+        return lagrange_at(self.secrets.tau, pow(step, first, FR_MODULUS), step, last - first, self.m)
 
-    def a(self) -> np.ndarray:
-        return native.fr_to_std(self.u)
+    def a(self, wires: slice | np.ndarray = ALL) -> np.ndarray:
+        """Of a range of wires, or of those in an array (u32)."""
+        return _std_of(self.u, wires)
 
-    def b(self) -> np.ndarray:
-        return native.fr_to_std(self.v)
+    def b(self, wires: slice | np.ndarray = ALL) -> np.ndarray:
+        """As `a`."""
+        return _std_of(self.v, wires)
 
-    def _mixed(self, wires: slice) -> np.ndarray:
-        """beta·u + alpha·v + w, mont."""
-        total = native.fr_mul(self.u[wires], mont(self.secrets.beta))
-        total = native.fr_add(total, native.fr_mul(self.v[wires], mont(self.secrets.alpha)), out=total)
-        return native.fr_add(total, self.w[wires], out=total)
-
-    def ic(self) -> np.ndarray:
-        total = self._mixed(slice(0, self.system.n_public + 1))
-        return native.fr_to_std(native.fr_mul(total, mont(inverse(self.secrets.gamma)), out=total), out=total)
-
-    def _l_mont(self) -> np.ndarray:
-        total = self._mixed(slice(self.system.n_public + 1, None))
-        return native.fr_mul(total, mont(inverse(self.secrets.delta)), out=total)
-
-    def l_odd(self) -> np.ndarray:
-        """L of the private wires."""
-        return native.fr_to_std(self._l_mont())
-
-    def l_c_free(self) -> np.ndarray:
-        """L − Q of the private wires behind −Q of the public ones."""
-        factor = (self.tau_m - 1) * inverse(2 * self.secrets.delta)
-        total = native.fr_mul(self.w, mont(factor))
-        first = self.system.n_public + 1
-        total[first:] = native.fr_add(total[first:], self._l_mont())
+    def _combined(self, wires: slice, *factors: int) -> np.ndarray:
+        """Σ factor·list over u, v, w; canonical."""
+        lists = [column[wires] for column in (self.u, self.v, self.w)]
+        total = native.fr_mul(lists[0], mont(factors[0]))
+        for column, factor in zip(lists[1:], factors[1:], strict=True):
+            total = native.fr_add(total, native.fr_mul(column, mont(factor)), out=total)
         return native.fr_to_std(total, out=total)
 
-    def h_odd(self) -> np.ndarray:
+    def ic(self) -> np.ndarray:
+        s, by_gamma = self.secrets, inverse(self.secrets.gamma)
+        return self._combined(slice(0, self.first_private), s.beta * by_gamma, s.alpha * by_gamma, by_gamma)
+
+    def l_odd(self, first: int = 0, last: int | None = None) -> np.ndarray:
+        """L of the private wires."""
+        s, by_delta = self.secrets, inverse(self.secrets.delta)
+        last = len(self.u) - self.first_private if last is None else last
+        wires = slice(self.first_private + first, self.first_private + last)
+        return self._combined(wires, s.beta * by_delta, s.alpha * by_delta, by_delta)
+
+    def l_c_free(self, first: int = 0, last: int | None = None) -> np.ndarray:
+        """L − Q of the private wires behind −Q of the public ones."""
+        s, by_delta = self.secrets, inverse(self.secrets.delta)
+        minus_q = (self.tau_m - 1) * inverse(2 * s.delta)
+        last = len(self.u) if last is None else last
+        middle = min(max(first, self.first_private), last)
+        public = native.fr_to_std(native.fr_mul(self.w[first:middle], mont(minus_q)))
+        private = self._combined(slice(middle, last), s.beta * by_delta, s.alpha * by_delta, by_delta + minus_q)
+        return np.concatenate([public, private]) if len(public) else private
+
+    def h_odd(self, first: int = 0, last: int | None = None) -> np.ndarray:
         v = root_of_unity(self.log_domain + 1, self.root)
-        ell = lagrange_at(self.secrets.tau, v, v * v % FR_MODULUS, self.m, 2 * self.m)
+        step, count = v * v % FR_MODULUS, (self.m if last is None else last) - first
+        start = v * pow(step, first, FR_MODULUS) % FR_MODULUS
+        ell = lagrange_at(self.secrets.tau, start, step, count, 2 * self.m)
         return native.fr_to_std(native.fr_mul(ell, mont(inverse(self.secrets.delta)), out=ell), out=ell)
 
-    def h_monomial(self) -> np.ndarray:
-        z = (self.tau_m - 1) * inverse(self.secrets.delta)
-        powers = native.fr_powers_mont(mont(self.secrets.tau), self.m - 1, mont(z))
+    def h_monomial(self, first: int = 0, last: int | None = None) -> np.ndarray:
+        z = (self.tau_m - 1) * inverse(self.secrets.delta) * pow(self.secrets.tau, first, FR_MODULUS)
+        powers = native.fr_powers_mont(mont(self.secrets.tau), (self.m - 1 if last is None else last) - first, mont(z))
         return native.fr_to_std(powers, out=powers)

@@ -1,5 +1,6 @@
 """A template as the matrices of a key, and witnesses as bits: the same key, the same rows, the same proof as expanded."""
 
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -7,13 +8,18 @@ import pytest
 
 from cuzk import native
 from cuzk.errors import InputError, ProofInvalid
+from cuzk.groth16.ahead import ahead
+from cuzk.groth16.formats.ckey import CkeyFile
+from cuzk.groth16.formats.template import save_template
 from cuzk.groth16.key import QUOTIENTS
 from cuzk.groth16.load import load_key
 from cuzk.groth16.prover import steps
 from cuzk.groth16.prover.blinding import Blinding
 from cuzk.groth16.prover.run import prove
 from cuzk.groth16.prover.state import ProofState
+from cuzk.groth16.setup import sums
 from cuzk.groth16.setup.development import setup_development
+from cuzk.groth16.setup.secrets import Secrets
 from cuzk.groth16.template.bits import BitWitness
 from cuzk.groth16.template.system import TemplateSystem
 from tests.small_template import small_case
@@ -125,6 +131,91 @@ def test_a_witness_of_other_variables_is_refused(case, key_file):
     other = replace(template, body=replace(template.body, field_aux=flags))
     with pytest.raises(InputError, match="another template"):
         prove(load_key(key_file), replace(witness, template=other))
+
+
+@pytest.mark.parametrize("suffix", (".ckey", ".params", ".zkey"))
+def test_setup_from_a_template_is_setup_from_its_rows(case, tmp_path, suffix):
+    system, _ = case
+    secrets = Secrets(1234567, 2345678, 3456789, 4567891, 5678912)
+    paths = [tmp_path / f"{name}{suffix}" for name in ("template", "rows")]
+    for each, path in zip((system, system.expanded()), paths, strict=True):
+        setup_development(each, path, secrets)
+    if suffix != ".ckey":
+        assert paths[0].read_bytes() == paths[1].read_bytes()
+        return
+    ours, theirs = (CkeyFile(path).mapped for path in paths)
+    matrices = {name for name in theirs.names() if name.startswith(("a_r", "a_c", "b_r", "b_c", "c_")) or name == "coef_table"}
+    for name in set(theirs.names()) - matrices:
+        shape = (-1, -1)[: theirs._arrays[name].ndim]
+        kind = f"u{theirs._arrays[name].dtype.itemsize}"
+        assert np.array_equal(ours.array(name, kind, shape), theirs.array(name, kind, shape)), name
+
+
+def test_params_of_a_template_file(case, tmp_path):
+    system, witness = case
+    save_template(system.template, tmp_path / "c.tpl")
+    setup_development(system, tmp_path / "key.params")
+    key = load_key(tmp_path / "key.params", tmp_path / "c.tpl")
+    assert isinstance(key.system, TemplateSystem)
+    prove(key, witness)
+    other, _ = small_case(copies=2)
+    save_template(other, tmp_path / "other.tpl")
+    with pytest.raises(InputError, match="not the parameters of"):
+        load_key(tmp_path / "key.params", tmp_path / "other.tpl")
+
+
+def test_a_template_file_beside_a_key_of_rows(case, tmp_path):
+    """A .zkey has no C: its circuit's template gives it."""
+    system, witness = case
+    save_template(system.template, tmp_path / "c.tpl")
+    setup_development(system, tmp_path / "key.zkey")
+    key = load_key(tmp_path / "key.zkey", tmp_path / "c.tpl")
+    assert isinstance(key.system, TemplateSystem)
+    prove(key, witness)
+    wrong = witness.copy()
+    wrong.body_bits[0, 0] ^= np.uint64(2)
+    with pytest.raises(ProofInvalid, match="constraint"):
+        prove(key, wrong)
+
+
+def test_long_columns_are_cut_between_threads(case, tmp_path, monkeypatch):
+    """However small the pieces, the sums are the same: files of two setups with the same secrets are equal."""
+    secrets = Secrets(11, 12, 13, 14, 15)
+    setup_development(case[0], tmp_path / "one.params", secrets)
+    monkeypatch.setattr(sums, "SEGMENT", 3)
+    setup_development(case[0], tmp_path / "two.params", secrets)
+    assert (tmp_path / "one.params").read_bytes() == (tmp_path / "two.params").read_bytes()
+
+
+def test_pieces_ahead():
+    assert list(ahead(iter(range(100)), 3)) == list(range(100))
+
+    def failing():
+        yield 1
+        raise ValueError("the second piece")
+
+    made = ahead(failing())
+    assert next(made) == 1
+    with pytest.raises(ValueError, match="second piece"):
+        next(made)
+
+
+def test_pieces_ahead_end_with_whoever_asks():
+    count = 0
+
+    def endless():
+        nonlocal count
+        while True:
+            count += 1
+            yield count
+
+    made = ahead(endless(), 2)
+    assert [next(made) for _ in range(5)] == [1, 2, 3, 4, 5]
+    made.close()
+    threads = [t for t in threading.enumerate() if t.name.startswith("ahead")]
+    for thread in threads:
+        thread.join(5)
+    assert not any(t.is_alive() for t in threads) and count <= 5 + 2 + 2
 
 
 def test_gathered_bits():
