@@ -21,7 +21,6 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,9 +76,7 @@ def make(sector: str, challenges: int | None, key: Path, witness: Path) -> dict[
     from cuzk.porep.partition import PartitionMaker
     from cuzk.porep.synthetic import SyntheticSector
 
-    wanted = shape(sector)
-    if challenges is not None:
-        wanted = replace(wanted, challenges=challenges)
+    wanted = shape(sector).with_challenges(challenges)
     took: dict[str, float] = {}
     start_s = time.perf_counter()
 

@@ -9,6 +9,11 @@
     ntt.py         transforms over Fr; quotient.py the three quotients made of them
     scan.py        which values of a witness are 0, 1, other
     matvec.py      matrix times witness, from CSR or a template
+    split.py       the key's lists by the values of their wires: ones, and tails
+    residents.py   what one GPU holds for a whole run
+    assignment.py  a partition's witness on a GPU: uploaded, multiplied, split
+    sums.py        the sums of a proof, cut to fit their buffers
+    prover.py      the device of the executor
 
 Nothing here imports CuPy at import time. Every operation takes an explicit stream, returns at once, and hands back a handle whose
 `result()` waits for its own event only.
