@@ -147,8 +147,10 @@ def _prestage(
         fast += [{"copy": device, "from": hosts, "on": "copy"}, {"record": event, "on": "copy"}]
     fast += after_fast
     guard = f"{policy.prestage_guard or 0}B"
+    # cuzk's buffers all come from one pool: what it keeps serves them, and to give it back first would wait for the device
+    trim: Steps = [{"trim": "vram:$gpu"}] if policy.prover == "reference" else []
     return [
-        {"trim": "vram:$gpu"},
+        *trim,
         {"try_alloc": wanted, "guard": guard, "then": fast, "else": slow},
         *[{"stream_wait": event, "on": "compute"} for _, _, event in parts],
     ]
