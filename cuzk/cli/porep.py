@@ -32,7 +32,7 @@ def add_parser(subparsers: Any) -> None:
     check.add_argument("directory", metavar="DIR", help="the sealed sector")
     check.add_argument("--seed", metavar="HEX", default=ZERO, help="32 bytes of randomness from which challenges follow")
     setup = verbs.add_parser("setup", help="a development key for a sector's circuit")
-    setup.add_argument("--sector", required=True, metavar="SIZE", help="2KiB, 8MiB or 512MiB")
+    setup.add_argument("--sector", required=True, metavar="SIZE", help="2KiB, 8MiB, 512MiB, 32GiB or 64GiB (47 GB)")
     setup.add_argument("-o", "--output", required=True, metavar="KEY", help=".params (Filecoin's layout), .ckey or .zkey")
     setup.add_argument("--quotients", type=quotient_list, metavar="LIST",
                        help=".ckey only: c-free, odd-coset, bellman, or all (default); fewer make a smaller file")  # fmt: skip
@@ -53,13 +53,16 @@ def add_parser(subparsers: Any) -> None:
         inputs.add_argument(option, metavar="HEX", dest=key, help="32 bytes")
     inputs.add_argument("--sector-number", metavar="N", type=int)
     inputs.add_argument("--api-version", choices=("1.0", "1.1"), help="graph of this API version, whatever the porep id says")
-    witness = verbs.add_parser("witness", help="a partition's values as .wtns, for other provers and for cuzk run")
+    witness = verbs.add_parser("witness", help="a partition's values as .wtns, for other provers and for cuzk run, or as bits")
     source = witness.add_mutually_exclusive_group(required=True)
     source.add_argument("--sealed", metavar="DIR", help="of a sealed sector")
     source.add_argument("--synthetic", metavar="SIZE", help="of a made-up sector of any size that satisfies the circuit")
     witness.add_argument("--seed", metavar="HEX", default=ZERO, help="32 bytes of randomness from which challenges follow")
     witness.add_argument("--partition", type=int, default=0, metavar="K", help="from 0 (default)")
-    witness.add_argument("-o", "--output", required=True, metavar="FILE", help=".wtns, 32 bytes a value")
+    witness.add_argument("-o", "--output", required=True, metavar="FILE", 
+                         help=".wtns, 32 bytes a value; or .cwit, bits for keys made from a template")
+    witness.add_argument("--challenges", type=int, metavar="K",
+                         help="with --synthetic: another number of challenges than a partition has, for rehearsals")  # fmt: skip
     for verb in (check, setup, prove, verify, inputs, witness):
         verb.add_argument("--json", action="store_true", help="one JSON document on stdout")
 
@@ -143,6 +146,7 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def _setup(args: argparse.Namespace) -> int:
+    from cuzk.circuits.porep.shape import shape as find_shape
     from cuzk.errors import InputError
     from cuzk.groth16.formats.files import require_writable
     from cuzk.groth16.key import QUOTIENTS
@@ -151,7 +155,7 @@ def _setup(args: argparse.Namespace) -> int:
     from cuzk.porep.partition import PartitionMaker
 
     start = time.perf_counter()
-    shape = _small_shape(args.sector)
+    shape = find_shape(args.sector)
     suffix = key_suffix(args.output)
     if args.quotients and suffix != ".ckey":
         raise InputError(f"--quotients is for .ckey; a {suffix} serves one quotient by its format")
@@ -251,6 +255,7 @@ def _inputs(args: argparse.Namespace) -> int:
 def _witness(args: argparse.Namespace) -> int:
     from cuzk.circuits.porep.shape import shape
     from cuzk.errors import InputError
+    from cuzk.groth16.formats.cwit import write_cwit
     from cuzk.groth16.formats.files import require_writable
     from cuzk.groth16.formats.wtns import write_wtns_chunks
     from cuzk.porep.files import load_sealed
@@ -260,9 +265,14 @@ def _witness(args: argparse.Namespace) -> int:
 
     start = time.perf_counter()
     require_writable(args.output)
+    suffix = os.path.splitext(args.output)[1]
+    if suffix not in (".wtns", ".cwit"):
+        raise InputError(f"{args.output}: the name must end in .wtns or .cwit, which says how the values are written")
+    if args.sealed and args.challenges is not None:
+        raise InputError("--challenges is for --synthetic; a sealed sector's partitions have their number")
     seed = hex32(args.seed, "--seed")
     found = load_sealed(args.sealed) if args.sealed else None
-    wanted = found.shape if found else shape(args.synthetic)
+    wanted = found.shape if found else shape(args.synthetic).with_challenges(args.challenges)
     if not 0 <= args.partition < wanted.partitions:
         raise InputError(f"--partition {args.partition}: a {wanted.name} sector has partitions 0 to {wanted.partitions - 1}")
     ids = SectorIds(porep_id=porep_id(wanted, "1.1"))
@@ -272,7 +282,10 @@ def _witness(args: argparse.Namespace) -> int:
     maker.require_satisfied(witness)
     made_s = time.perf_counter() - start
     wires = maker.template.n_inputs + maker.template.n_aux
-    write_wtns_chunks(args.output, wires, witness.chunks_std())
+    if suffix == ".cwit":
+        write_cwit(args.output, witness)
+    else:
+        write_wtns_chunks(args.output, wires, witness.chunks_std())
     document = {"file": args.output, "sector": wanted.name, "partition": args.partition, "wires": wires,
                 "bits_bytes": witness.nbytes, "made_s": made_s, "total_s": time.perf_counter() - start}  # fmt: skip
     if args.json:

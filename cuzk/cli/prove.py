@@ -13,7 +13,7 @@ from cuzk.cli.proving import print_json, warn_development
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("prove", help="make one proof", description=__doc__)
     parser.add_argument("key", metavar="KEY", help=".zkey, .ckey or .params (these need --r1cs)")
-    parser.add_argument("witness", metavar="WITNESS", help=".wtns")
+    parser.add_argument("witness", metavar="WITNESS", help=".wtns, or .cwit where the key's matrices are a template")
     parser.add_argument(
         "-o", "--output", metavar="DIR", required=True, help="directory for the three files; made if absent"
     )
@@ -22,7 +22,9 @@ def add_parser(subparsers: Any) -> None:
         choices=("bellman", "odd-coset", "c-free"),
         help="how A·B − C is summed: 7, 6 or 4 transforms (default: the cheapest that the key serves)",
     )
-    parser.add_argument("--r1cs", metavar="R1CS", help="the circuit: needed for .params; names a failing constraint")
+    parser.add_argument(
+        "--r1cs", metavar="R1CS", help="the circuit, .r1cs, .pce or template: needed for .params; names a failing constraint"
+    )
     parser.add_argument("--threads", type=int, metavar="N", help="threads (default: all cores)")
     parser.add_argument(
         "--insecure-seed",

@@ -36,8 +36,9 @@ def add_parser(subparsers: Any) -> None:
     proofs.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="what proves (default: cpu)")
     proofs.add_argument("--key", metavar="KEY", help=".zkey, .ckey or .params (these need --r1cs)")
     proofs.add_argument("--witness", metavar="WITNESS", action="append", default=[],
-                        help=".wtns; repeat it to give the partitions different ones, in turn")  # fmt: skip
-    proofs.add_argument("--r1cs", metavar="R1CS", help="the circuit: needed for .params; names a failing constraint")
+                        help=".wtns or .cwit; repeat it to give the partitions different ones, in turn")  # fmt: skip
+    proofs.add_argument("--r1cs", metavar="R1CS",
+                        help="the circuit, .r1cs, .pce or template: needed for .params; names a failing constraint")  # fmt: skip
     proofs.add_argument("--threads", type=int, metavar="N", help="threads a step (default: all cores)")
     proofs.add_argument("--calibration", metavar="FILE", help="a calibration of this machine, to predict the run with (default: "
                              "$CUZK_CALIBRATION or ~/.config/cuzk/calibration.yaml, if there)")  # fmt: skip

@@ -1,5 +1,6 @@
 """`cuzk setup R1CS -o KEY`: a key for development, or the first key of a phase 2 from a powers-of-tau file.
 
+Of a template (cuzk circuit porep-… --template) no row is expanded, and a .ckey keeps it as one.
 The suffix of KEY says what is written: .zkey (snarkjs), .params (bellman), .ckey (cuzk: every quotient, mapped).
 Without --ptau this machine draws the secrets; they are never written, and the key is marked as a development key.
 """
@@ -17,7 +18,7 @@ from cuzk.cli.proving import print_json, quotient_list, terminal_progress, warn_
 
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("setup", help="make a key from a circuit", description=__doc__)
-    parser.add_argument("r1cs", metavar="R1CS", help="the circuit (.r1cs or .pce)")
+    parser.add_argument("r1cs", metavar="R1CS", help="the circuit (.r1cs, .pce or a template)")
     parser.add_argument("-o", "--output", metavar="KEY", required=True, help=".zkey, .params or .ckey")
     parser.add_argument(
         "--vkey", metavar="FILE", help="also write the verifying key: JSON, or binary if it ends in .vk"

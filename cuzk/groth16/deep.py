@@ -28,6 +28,7 @@ def deep_check(path: Path, kind: str, sample: int | None = None, progress: Progr
         "pce": lambda: _system(path),
         "curio-pce": lambda: _curio(path),
         "wtns": lambda: _wtns(path),
+        "cwit": lambda: _cwit(path),
     }
     if kind in checks:
         return checks[kind]()
@@ -174,6 +175,14 @@ def _wtns(path: Path) -> dict:
     values = file.values
     zero_or_one = int(sum(_small_values(values)))
     return {"values_checked": file.count, "zeros_and_ones": zero_or_one}
+
+
+def _cwit(path: Path) -> dict:
+    from cuzk.groth16.formats.cwit import FIELDS, CwitFile
+
+    file = CwitFile(path)
+    file.check_values()
+    return {"field_elements_checked": sum(len(file.mapped.array(name, "u8", (-1, 4))) for name in FIELDS)}
 
 
 def _small_values(values: np.ndarray) -> Iterator[int]:

@@ -15,13 +15,13 @@ TRANSFORMS = {"bellman": 7, "odd-coset": 6, "c-free": 4}
 
 
 def detect(path: Path) -> str:
-    """The kind of a file by its content: r1cs, wtns, zkey, ptau, ckey, pce, params, vk, prf, proof, or a JSON kind."""
+    """The kind of a file by its content: r1cs, wtns, cwit, zkey, ptau, ckey, pce, params, vk, prf, proof, or a JSON kind."""
     data = map_file(path)
     magic = data[:8].tobytes()
     if magic[:4] in (b"r1cs", b"wtns", b"zkey", b"ptau"):
         return magic[:4].decode()
-    if magic in (b"cuzk-key", b"cuzk-pce"):
-        return {"key": "ckey", "pce": "pce"}[magic[5:].decode()]
+    if magic in (b"cuzk-key", b"cuzk-pce", b"cuzk-wit"):
+        return {"key": "ckey", "pce": "pce", "wit": "cwit"}[magic[5:].decode()]
     if magic[:4] == b"PCE\x02":
         return "curio-pce"
     if magic.lstrip()[:1] in (b"{", b"["):
@@ -69,6 +69,7 @@ def inspect(path: Path) -> dict:
     readers: dict[str, Callable[[Path], dict]] = {
         "r1cs": _r1cs,
         "wtns": _wtns,
+        "cwit": _cwit,
         "zkey": _zkey,
         "ckey": _ckey,
         "params": _params,
@@ -162,6 +163,15 @@ def _wtns(path: Path) -> dict:
     return {"n_values": file.count, "witness_ram_bytes": FR_BYTES * file.count}
 
 
+def _cwit(path: Path) -> dict:
+    from cuzk.groth16.formats.cwit import CwitFile
+
+    file = CwitFile(path)
+    sizes = sum(file.mapped.nbytes(name) for name in file.mapped.names())
+    return {"template": file.name, "copies": file.copies, "n_values": file.n_wires, "n_public": file.n_public,
+            "witness_ram_bytes": sizes}  # fmt: skip
+
+
 def _points(**counts: int) -> dict:
     """Counts of the point lists, and their bytes in all."""
     sizes = {name: count * (G2_BYTES if name == "b_g2" else G1_BYTES) for name, count in counts.items()}
@@ -214,7 +224,7 @@ def _ckey(path: Path) -> dict:
         "points": {"counts": sizes, "bytes": best["bytes"], "per_quotient": per_quotient},
         "points_at_infinity": "left out",
         "residency": residency(best["bytes"], copied=False),
-        "matrices": matrices["form"],
+        "matrices_form": matrices["form"],
         "matrices_bytes": matrices["bytes"],
         "proof": proof_memory(key.domain, file.n_wires, n_constraints + file.n_public + 1),
         "development": file.development,

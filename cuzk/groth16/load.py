@@ -32,6 +32,9 @@ def load_key(path: Path, r1cs: Path | None = None) -> ProvingKey:
         for known in (b"r1cs", b"wtns", b"ptau"):
             if magic[:4] == known:
                 raise FormatError(path, f"this is a .{known.decode()} file, not a proving key", offset=0)
+        for known, kind in ((b"cuzk-wit", "a witness of bits"), (b"cuzk-pce", "a .pce file"), (b"CUZKTPL1", "a template")):
+            if magic == known:
+                raise FormatError(path, f"this is {kind}, not a proving key", offset=0)
         return _from_params(path, r1cs)
     if r1cs is not None:
         attach_r1cs(key, r1cs)
@@ -77,11 +80,25 @@ def read_r1cs_system(path: Path) -> System:
 
 
 def open_witness(path: Path) -> Callable[[ProvingKey], Witness]:
-    """Index a witness file: what gives its values for a key. Both steps raise FormatError; the second one InputError unless
-    it is a witness of the key's circuit.
+    """Index a .wtns or .cwit file: what gives its values for a key. Both steps raise FormatError; the second one InputError
+    unless it is a witness of the key's circuit.
     """
+    from cuzk.groth16.formats.cwit import MAGIC as CWIT_MAGIC
+    from cuzk.groth16.formats.cwit import CwitFile
     from cuzk.groth16.formats.wtns import WtnsFile
 
+    if map_file(path)[:8].tobytes() == CWIT_MAGIC:
+        bits = CwitFile(path)
+
+        def witness(key: ProvingKey) -> Witness:
+            if not isinstance(key.system, TemplateSystem):
+                raise InputError(
+                    f"{path}: a witness of bits needs the template of its circuit; the matrices of {key.path} are rows "
+                    "(write the witness as .wtns, or make the key from the template)"
+                )
+            return bits.witness(key.system.template, key.path)
+
+        return witness
     file = WtnsFile(path)
 
     def values(key: ProvingKey) -> Witness:

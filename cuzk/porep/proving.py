@@ -23,8 +23,8 @@ from cuzk.porep.sizes import VK_HEAD_BYTES, PorepSizes
 def require_small(shape: Shape) -> None:
     if shape.layers > 2:
         raise InputError(
-            f"{shape.name}: its circuit has 130 million rows a partition; setup and proofs of this command are for "
-            "2KiB, 8MiB and 512MiB sectors"
+            f"{shape.name}: too large to be sealed here, or its 130 million rows expanded; this is for 2KiB, 8MiB and 512MiB "
+            "sectors (a synthetic witness and a key of the template are made at any size)"
         )
 
 

@@ -36,6 +36,9 @@ class FieldIndex:
         return FieldIndex(mask, before[:-1], int(before[-1]))
 
 
+ARRAYS = ("inputs_mont", "prefix_bits", "prefix_fields_mont", "body_bits", "body_fields_mont")
+
+
 @dataclass(frozen=True)
 class BitWitness:
     """All values of a partition. `inputs_mont` (n_inputs, 4), ONE first. For prefix and body: bits (copies, words)
@@ -72,14 +75,14 @@ class BitWitness:
 
     @property
     def n_wires(self) -> int:
-        return self.template.n_inputs + self.template.n_aux
+        return self.template.n_wires
 
     @property
     def nbytes(self) -> int:
         return sum(a.nbytes for a in self._arrays())
 
     def _arrays(self) -> tuple[np.ndarray, ...]:
-        return self.inputs_mont, self.prefix_bits, self.prefix_fields_mont, self.body_bits, self.body_fields_mont
+        return tuple(getattr(self, name) for name in ARRAYS)
 
     def copy(self) -> BitWitness:
         """With arrays of its own."""

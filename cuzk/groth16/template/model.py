@@ -13,8 +13,10 @@ prefix's, the body's of copy 0, of copy 1, …, and last a row A = input for eve
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import blake2b
 from typing import Protocol
 
 import numpy as np
@@ -93,6 +95,10 @@ class Template:
         return self.prefix.aux + self.copies * self.body.aux
 
     @property
+    def n_wires(self) -> int:
+        return self.n_inputs + self.n_aux
+
+    @property
     def n_constraints(self) -> int:
         """Rows without those of the inputs."""
         return self.prefix.rows + self.copies * self.body.rows
@@ -111,6 +117,14 @@ class Template:
             (p.inputs, p.aux) == (q.inputs, q.aux) and np.array_equal(p.field_aux, q.field_aux)
             for p, q in ((self.prefix, other.prefix), (self.body, other.body))
         ))
+
+    def variables_digest(self) -> str:
+        """BLAKE2b-256, hexadecimal, of what `has_variables_of` compares."""
+        digest = blake2b(digest_size=32)
+        for part in (self.prefix, self.body):
+            digest.update(struct.pack("<QQQ", self.copies, part.inputs, part.aux))
+            digest.update(np.packbits(part.field_aux, bitorder="little").data)
+        return digest.hexdigest()
 
     @property
     def nbytes(self) -> int:

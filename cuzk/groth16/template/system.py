@@ -21,7 +21,7 @@ class TemplateSystem:
 
     @property
     def n_wires(self) -> int:
-        return self.template.n_inputs + self.template.n_aux
+        return self.template.n_wires
 
     @property
     def n_public(self) -> int:
