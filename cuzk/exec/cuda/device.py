@@ -7,62 +7,74 @@ on the CPU.
 
 from __future__ import annotations
 
-from typing import Any
+import ctypes
+import functools
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
-from cuzk.errors import CuzkError, OutOfMemoryError
+from cuzk.errors import CuzkError, HardwareMissing, OutOfMemoryError
+from cuzk.exec.cuda.faults import MEMORY_ALLOCATION, CudaError, HostMemoryRefused, spoils
+from cuzk.exec.device import DeviceLost
 
 from . import module
 
-
-class DeviceFault(CuzkError):
-    """A CUDA call failed with an error that may have spoiled the context; the device needs a fresh process."""
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Memory:
     """A block of device memory. Freed explicitly, after the event that ends its last use; never by the collector alone."""
 
-    def __init__(self, device: CudaDevice, size_bytes: int, what: str) -> None:
-        runtime = device.cupy.cuda.runtime
-        self.size_bytes = size_bytes
-        self._runtime = runtime
-        try:
-            self.address: int = runtime.malloc(max(size_bytes, 1))
-        except runtime.CUDARuntimeError as fault:
-            if fault.status != 2:  # cudaErrorMemoryAllocation
-                raise DeviceFault(f"cudaMalloc of {what}: {fault}") from fault
-            free, total = device.memory_info()
-            raise OutOfMemoryError(
-                f"VRAM: {what} needs {size_bytes / 2**30:.1f} GiB, {free / 2**30:.1f} of {total / 2**30:.1f} GiB are free"
-            ) from fault
+    def __init__(self, device: CudaDevice, address: int, size_bytes: int) -> None:
+        self._device, self.address, self.size_bytes = device, address, size_bytes
 
     def free(self) -> None:
         """Gives the block back. Synchronises the device (cudaFree): not for the middle of a pipeline."""
-        if self.address:
-            self._runtime.free(self.address)
-            self.address = 0
+        address, self.address = self.address, 0
+        if address:
+            self._device.release(address)
 
 
 class PinnedArray:
     """Page-locked host memory of an exact size, seen as a uint8 array."""
 
-    def __init__(self, device: CudaDevice, size_bytes: int) -> None:
-        import ctypes
-
-        self._runtime = device.cupy.cuda.runtime
-        self.address: int = self._runtime.hostAlloc(max(size_bytes, 1), 0)
-        view = (ctypes.c_uint8 * max(size_bytes, 1)).from_address(self.address)
+    def __init__(self, device: CudaDevice, address: int, size_bytes: int) -> None:
+        self._device, self.address = device, address
+        view = (ctypes.c_uint8 * max(size_bytes, 1)).from_address(address)
         self.array = np.frombuffer(view, dtype=np.uint8)[:size_bytes]
 
     def free(self) -> None:
-        if self.address:
-            self._runtime.freeHost(self.address)
-            self.address = 0
+        address, self.address = self.address, 0
+        if address:
+            self._device.release_pinned(address)
+
+
+def _checked(call: str) -> Callable[[Callable[Concatenate[CudaDevice, P], R]], Callable[Concatenate[CudaDevice, P], R]]:
+    """A method that talks to the driver: its errors become ours, and a lost device is not asked again."""
+
+    def around(method: Callable[Concatenate[CudaDevice, P], R]) -> Callable[Concatenate[CudaDevice, P], R]:
+        @functools.wraps(method)
+        def checked(self: CudaDevice, *args: P.args, **kwargs: P.kwargs) -> R:
+            if self.lost is not None:
+                raise DeviceLost(self.device_id, self.lost)
+            try:
+                return method(self, *args, **kwargs)
+            except self.errors as fault:
+                raise self.judge(call, fault) from fault
+
+        return checked
+
+    return around
 
 
 class CudaDevice:
-    """The device with the given index. Creating it initialises the context; HardwareMissing if that is impossible."""
+    """The device with the given index. Creating it initialises the context; HardwareMissing if that is impossible.
+
+    Every method raises DeviceLost for an error that spoils the context, OutOfMemoryError where memory ran out (VRAM, or RAM that
+    was to be page-locked), and CudaError for a call that was only refused.
+    """
 
     def __init__(self, device_id: int = 0) -> None:
         self.arch = module.require_device_arch(device_id)
@@ -70,13 +82,43 @@ class CudaDevice:
 
         self.cupy = cupy
         self.device_id = device_id
-        cupy.cuda.Device(device_id).use()
-        self.multiprocessors: int = cupy.cuda.runtime.deviceGetAttribute(16, device_id)  # cudaDevAttrMultiProcessorCount
+        self.errors = (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)
+        self.lost: str | None = None
+        """Why this process cannot use the device any more."""
+        try:
+            cupy.cuda.Device(device_id).use()
+            self.multiprocessors: int = cupy.cuda.runtime.deviceGetAttribute(16, device_id)  # cudaDevAttrMultiProcessorCount
+        except self.errors as fault:
+            if int(fault.status) == MEMORY_ALLOCATION:
+                raise OutOfMemoryError(f"VRAM: device {device_id} has no room for a context: {fault}") from fault
+            raise HardwareMissing(f"CUDA device {device_id} cannot be used: {fault}") from fault
         self._modules: dict[str, Any] = {}
         self._kernels: dict[tuple[str, str], Any] = {}
 
+    # errors
+
+    def judge(self, call: str, fault: Any) -> CuzkError:
+        """What an error of the runtime or the driver is to the rest of the program."""
+        status = int(fault.status)
+        spoiled = spoils(status)
+        if spoiled or (spoiled is None and not self._answers()):
+            self.lost = f"{call}: {fault}"
+            return DeviceLost(self.device_id, self.lost)
+        if status == MEMORY_ALLOCATION:
+            return OutOfMemoryError(f"VRAM: {call}: {fault}")
+        return CudaError(f"device {self.device_id} refused {call}: {fault}")
+
+    def _answers(self) -> bool:
+        """Whether the context still takes calls: after a sticky error none succeeds."""
+        try:
+            self.cupy.cuda.runtime.memGetInfo()
+        except self.errors:
+            return False
+        return True
+
     # kernels
 
+    @_checked("loading a kernel")
     def kernel(self, module_name: str, name: str) -> Any:
         """The kernel `name` of `kernels/<module_name>.cu`, compiled and loaded on first use."""
         key = (module_name, name)
@@ -87,6 +129,7 @@ class CudaDevice:
             self._kernels[key] = self._modules[module_name].get_function(name)
         return self._kernels[key]
 
+    @_checked("a kernel launch")
     def launch(
         self, kernel: Any, blocks: int | tuple[int, ...], threads: int, args: tuple[Any, ...], stream: Any, shared_bytes: int = 0
     ) -> None:
@@ -100,38 +143,92 @@ class CudaDevice:
 
     # memory
 
+    @_checked("cudaMemGetInfo")
     def memory_info(self) -> tuple[int, int]:
         """Free and total bytes of VRAM, as the driver sees them."""
         free, total = self.cupy.cuda.runtime.memGetInfo()
         return int(free), int(total)
 
+    @_checked("cudaMalloc")
     def allocate(self, size_bytes: int, what: str) -> Memory:
         """Device memory; OutOfMemoryError names `what`, the need and the level."""
-        return Memory(self, size_bytes, what)
+        try:
+            return Memory(self, self.cupy.cuda.runtime.malloc(max(size_bytes, 1)), size_bytes)
+        except self.errors as fault:
+            if int(fault.status) != MEMORY_ALLOCATION:
+                raise
+            free, total = self.memory_info()
+            raise OutOfMemoryError(
+                f"VRAM: {what} needs {size_bytes / 2**30:.1f} GiB, {free / 2**30:.1f} of {total / 2**30:.1f} GiB are free"
+            ) from fault
 
+    def release(self, address: int) -> None:
+        """What a `Memory` gives back. Of a lost device: nothing, its memory goes with the process."""
+        if self.lost is None:
+            self._free(address)
+
+    @_checked("cudaFree")
+    def _free(self, address: int) -> None:
+        self.cupy.cuda.runtime.free(address)
+
+    @_checked("cudaHostAlloc")
     def pinned(self, size_bytes: int) -> PinnedArray:
-        return PinnedArray(self, size_bytes)
+        """Page-locked memory; HostMemoryRefused if the driver has none to give."""
+        return PinnedArray(self, self._page_lock(size_bytes, self.cupy.cuda.runtime.hostAlloc, max(size_bytes, 1), 0), size_bytes)
+
+    def release_pinned(self, address: int) -> None:
+        """What a `PinnedArray` gives back."""
+        if self.lost is None:
+            self._free_pinned(address)
+
+    @_checked("cudaFreeHost")
+    def _free_pinned(self, address: int) -> None:
+        self.cupy.cuda.runtime.freeHost(address)
 
     def use(self) -> None:
-        """Makes this the calling thread's device: every thread starts with device 0."""
-        self.cupy.cuda.Device(self.device_id).use()
+        """Makes this the calling thread's device: every thread starts with device 0. Silent about a lost one: the thread may
+        have nothing to do on it."""
+        if self.lost is None:
+            try:
+                self.cupy.cuda.Device(self.device_id).use()
+            except self.errors as fault:
+                error = self.judge("cudaSetDevice", fault)
+                if self.lost is None:
+                    raise error from fault
 
+    @_checked("cudaHostRegister")
     def register(self, address: int, size_bytes: int) -> None:
-        """Locks the pages of host memory, so that copies from it are DMA."""
-        self.cupy.cuda.runtime.hostRegister(address, size_bytes, 0)
+        """Locks the pages of host memory, so that copies from it are DMA. HostMemoryRefused if they cannot be locked."""
+        self._page_lock(size_bytes, self.cupy.cuda.runtime.hostRegister, address, size_bytes, 0)
+
+    def _page_lock(self, size_bytes: int, call: Callable[..., Any], *args: int) -> Any:
+        try:
+            return call(*args)
+        except self.errors as fault:
+            if int(fault.status) != MEMORY_ALLOCATION:
+                raise
+            raise HostMemoryRefused(f"RAM: the driver cannot page-lock {size_bytes / 2**30:.1f} GiB: {fault}") from fault
 
     def unregister(self, address: int) -> None:
+        if self.lost is None:
+            self._unregister(address)
+
+    @_checked("cudaHostUnregister")
+    def _unregister(self, address: int) -> None:
         self.cupy.cuda.runtime.hostUnregister(address)
 
+    @_checked("cudaMemsetAsync")
     def fill(self, address: int, byte: int, size_bytes: int, stream: Any) -> None:
         if size_bytes:
             self.cupy.cuda.runtime.memsetAsync(address, byte, size_bytes, stream.ptr)
 
+    @_checked("cudaMemcpyAsync")
     def copy(self, target: int, source: int, size_bytes: int, stream: Any) -> None:
         """Copies between any two addresses (the driver knows which are device memory). Host memory must be pinned to overlap."""
         if size_bytes:
             self.cupy.cuda.runtime.memcpyAsync(target, source, size_bytes, 4, stream.ptr)  # cudaMemcpyDefault
 
+    @_checked("an upload")
     def upload(self, array: np.ndarray, what: str = "an array") -> Memory:
         """A device copy of a contiguous array; waits for it. For preparation, not for pipelines."""
         memory = self.allocate(array.nbytes, what)
@@ -142,6 +239,7 @@ class CudaDevice:
             runtime.streamSynchronize(0)
         return memory
 
+    @_checked("a download")
     def download(self, address: int, array: np.ndarray) -> np.ndarray:
         """Fills `array` from device memory; waits for it."""
         if array.nbytes:
@@ -150,21 +248,23 @@ class CudaDevice:
 
     # streams and events
 
+    @_checked("cudaStreamCreate")
     def stream(self) -> Any:
         return self.cupy.cuda.Stream(non_blocking=True)
 
+    @_checked("cudaEventCreate")
     def event(self, timing: bool = False) -> Any:
         return self.cupy.cuda.Event(block=True, disable_timing=not timing)
 
+    @_checked("cudaEventRecord")
     def record(self, event: Any, stream: Any) -> None:
         event.record(stream)
 
+    @_checked("cudaStreamWaitEvent")
     def stream_wait(self, stream: Any, event: Any) -> None:
         stream.wait_event(event)
 
+    @_checked("cudaEventSynchronize")
     def wait(self, event: Any) -> None:
         """Blocks the host until the event; faults of earlier launches surface here."""
-        try:
-            event.synchronize()
-        except self.cupy.cuda.runtime.CUDARuntimeError as fault:
-            raise DeviceFault(f"a kernel failed: {fault}") from fault
+        event.synchronize()

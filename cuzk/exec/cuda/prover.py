@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 
 from cuzk import native
-from cuzk.errors import CuzkError, InputError, OutOfMemoryError
+from cuzk.errors import InputError, OutOfMemoryError
 from cuzk.exec.cpu import CpuDevice, SetState
 from cuzk.exec.cuda.batch_add import BatchAdd, plan_batch_add
 from cuzk.exec.cuda.batch_add import plan_bytes as batch_add_bytes
-from cuzk.exec.cuda.device import DeviceFault
 from cuzk.exec.cuda.matvec import CsrMatrix
 from cuzk.exec.cuda.msm import Msm
 from cuzk.exec.cuda.msm_plan import POINT_BYTES, Group, plan_msm
@@ -69,6 +68,7 @@ class CudaProver(CpuDevice):
     """Proves with `key` on the GPUs of the scenario's machine, in order of their index."""
 
     name = "cuda"
+    in_worker = True
 
     def __init__(self, *args: Any, open_gpu: Callable[[int], Any] | None = None, **kwargs: Any) -> None:
         """As CpuDevice; `open_gpu` makes the device of an index (tests put an emulation there)."""
@@ -169,32 +169,26 @@ class CudaProver(CpuDevice):
     def resident(self) -> dict[str, int]:
         pools = super().resident()
         for index, gpu in enumerate(self._gpus):
-            gpu.device.use()
-            free, total = gpu.device.memory_info()
+            try:
+                gpu.device.use()
+                free, total = gpu.device.memory_info()
+            except DeviceLost:  # whoever works on it says so
+                continue
             pools[f"vram:{index}"] = total - free
         return pools
 
     # -- work --------------------------------------------------------------------------------------------
 
     def perform(self, work: Work) -> None:
-        try:
-            self._gpus[work.gpu].device.use()
-            if work.is_copy:
-                self._copy(work)
-            elif work.name in GPU_BODIES:
-                GPU_BODIES[work.name](self, work.set.state, work)
-            elif work.name == "b_g2_msm" and self._plan.policy.b_g2_msm == "gpu":
-                self._b_g2_msm(work.set.state, work)
-            else:
-                super().perform(work)
-        except DeviceFault as fault:
-            raise DeviceLost(work.gpu, str(fault)) from fault
-        except (CuzkError, MemoryError):
-            raise
-        except Exception as fault:
-            if type(fault).__module__.startswith("cupy"):  # a launch or a copy that the driver refused
-                raise DeviceLost(work.gpu, str(fault)) from fault
-            raise
+        self._gpus[work.gpu].device.use()
+        if work.is_copy:
+            self._copy(work)
+        elif work.name in GPU_BODIES:
+            GPU_BODIES[work.name](self, work.set.state, work)
+        elif work.name == "b_g2_msm" and self._plan.policy.b_g2_msm == "gpu":
+            self._b_g2_msm(work.set.state, work)
+        else:
+            super().perform(work)
 
     def _stream(self, gpu: int) -> Any:
         """This thread's CUDA stream on a GPU."""
