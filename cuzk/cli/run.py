@@ -194,6 +194,8 @@ def _text(document: dict[str, Any]) -> str:
     if measured.get("verified_partitions") is not None:
         privacy = "" if measured["private"] else ", NOT PRIVATE (fixed seed)"
         lines.append(f"{'verified':<16}{measured['verified_partitions']} partitions by an independent pairing{privacy}")
+    lines += [f"{'restart':<16}a fresh worker process at {row['at_s']:.3f} s: {row['reason']}" for row in
+              measured.get("worker_restarts", [])]  # fmt: skip
     if measured.get("files"):
         lines.append(f"{'proofs':<16}{len(measured['files'])} written")
     if predicted is not None:

@@ -197,7 +197,8 @@ def prepare(scenario: Scenario, proving: Proving, *, ram_cap_bytes: int | None =
         from cuzk.exec.supervisor import Supervisor
         from cuzk.exec.worker import Job
 
-        return Supervisor(Job(scenario, proving, ram_cap_bytes, make_device)).prepared
+        supervisor = Supervisor(Job(scenario, proving, ram_cap_bytes, make_device))
+        return Prepared(supervisor.ready.scenario, None, None, supervisor.ready.measured, supervisor)
     idle_bytes = process_resident_bytes()
     # NumPy's BLAS is not used; its threads would only take time and memory
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -23,7 +23,7 @@ from cuzk.exec.aftermath import aftermath
 from cuzk.exec.device import DeviceLost
 from cuzk.exec.engine import POLL_S, describe
 from cuzk.exec.result import Outcome, RunResult, result_of
-from cuzk.exec.run import Prepared, Progress, header_of, interruptible, refuse_faults
+from cuzk.exec.run import Progress, header_of, interruptible, refuse_faults
 from cuzk.exec.worker import Go, Job, Made, Opened, Raised, Ready, Started, Stop
 from cuzk.pipeline.plan import Plan, compile
 from cuzk.trace.event import Event
@@ -91,14 +91,13 @@ def _end(process: subprocess.Popen[bytes], pipe: Connection) -> None:
 
 
 class Supervisor:
-    """A scenario bound to a key, in a worker process. Raises what `prepare` raises."""
+    """A scenario bound to a key, in a worker process."""
 
     def __init__(self, job: Job) -> None:
+        """Raises what `prepare` raises."""
         self._job = job
         self._waiting: Worker | None = Worker(job)
-        ready = self._ready(self._waiting)
-        self.prepared = Prepared(ready.scenario, None, None, ready.measured, self)
-        self._device = ready.device
+        self.ready = self._ready(self._waiting)
 
     @staticmethod
     def _ready(worker: Worker) -> Ready:
@@ -113,18 +112,18 @@ class Supervisor:
     def prove(self, trace_path: str | os.PathLike[str] | None,
               progress: Progress | None) -> tuple[RunResult, dict[int, dict[int, Any]]]:  # fmt: skip
         """The result, and the proofs that are complete: number -> partition -> its proof and public signals."""
-        plan = compile(self.prepared.scenario)
+        ready, plan = self.ready, compile(self.ready.scenario)
         refuse_faults(plan)
         worker, self._waiting = self._waiting or Worker(self._job), None
         run = _Supervised(plan, self._job, worker, progress)
 
         def open_trace() -> TraceWriter | None:
-            header = header_of(plan, self._device) | self.prepared.measured
+            header = header_of(plan, ready.device) | ready.measured
             return TraceWriter(trace_path, header) if trace_path is not None else None
 
         outcome = run.to_its_end(open_trace)
-        measured = {**self.prepared.measured, "worker_restarts": run.restarts}
-        return result_of(plan, self._device, outcome, run.events, measured), run.proofs
+        measured = {**ready.measured, "worker_restarts": run.restarts}
+        return result_of(plan, ready.device, outcome, run.events, measured), run.proofs
 
 
 class _Supervised:
