@@ -122,7 +122,7 @@ def strike(device: CudaDevice, call: str, fault: RuntimeFault, answers: bool = T
     """What a call raises when the driver answers it with this."""
     runtime = runtime_of(device)
     runtime.fault, runtime.answers = fault, answers and call != "memory_info"
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - which one is what the tests look at
+    with pytest.raises(Exception) as caught:
         CALLS[call](device, Called(runtime))
     return caught.value
 
