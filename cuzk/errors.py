@@ -99,3 +99,9 @@ class Interrupted(CuzkError):
     """The user pressed Ctrl-C."""
 
     exit_code = 130
+
+
+def describe(error: BaseException) -> str:
+    """One line for a person."""
+    text = str(error) or type(error).__name__
+    return text if isinstance(error, (CuzkError, MemoryError)) else f"{type(error).__name__}: {text}"

@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
         write_text(os.path.join(args.output, "run.json"), json.dumps(document, indent=2) + "\n")
     print(json.dumps(document, indent=2) if args.json else _text(document))
     if result.error is not None:
-        from cuzk.exec.engine import describe
+        from cuzk.errors import describe
 
         print(f"cuzk: {describe(result.error)}", file=sys.stderr)
     return result.exit_code

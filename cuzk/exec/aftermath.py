@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
-from cuzk.errors import CuzkError
-from cuzk.exec.engine import describe
+from cuzk.errors import CuzkError, describe
 from cuzk.exec.result import Outcome, Peak
 from cuzk.pipeline.arbiter import OutOfMemory, Token
 from cuzk.trace.event import Event

@@ -17,7 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from cuzk.errors import CuzkError, InputError, Interrupted, OutOfMemoryError
+from cuzk.errors import InputError, Interrupted, OutOfMemoryError, describe
 from cuzk.exec.actor import Actor
 from cuzk.exec.books import Books
 from cuzk.exec.claims import Claimant
@@ -406,11 +406,5 @@ class Engine:
             if set_.attached:
                 set_.token.failed = True
                 set_.condition.notify_all()
-
-
-def describe(error: BaseException) -> str:
-    """One line for a person."""
-    text = str(error) or type(error).__name__
-    return text if isinstance(error, (CuzkError, MemoryError)) else f"{type(error).__name__}: {text}"
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from cuzk.errors import CuzkError, Interrupted
-from cuzk.exec.engine import Engine, describe
+from cuzk.errors import CuzkError, Interrupted, describe
+from cuzk.exec.engine import Engine
 from cuzk.exec.sampler import Sampler
 from cuzk.pipeline.arbiter import OutOfMemory
 from cuzk.pipeline.plan import Plan

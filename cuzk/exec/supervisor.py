@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection, Pipe
 from typing import Any
 
-from cuzk.errors import CuzkError, Interrupted
+from cuzk.errors import CuzkError, Interrupted, describe
 from cuzk.exec.aftermath import aftermath
 from cuzk.exec.device import DeviceLost
-from cuzk.exec.engine import POLL_S, describe
+from cuzk.exec.engine import POLL_S
 from cuzk.exec.result import Outcome, RunResult, result_of
 from cuzk.exec.run import Progress, header_of, interruptible, refuse_faults
 from cuzk.exec.worker import Go, Job, Made, Opened, Raised, Ready, Started, Stop
@@ -96,8 +96,13 @@ class Supervisor:
     def __init__(self, job: Job) -> None:
         """Raises what `prepare` raises."""
         self._job = job
-        self._waiting: Worker | None = Worker(job)
-        self.ready = self._ready(self._waiting)
+        worker = Worker(job)
+        try:
+            self.ready = self._ready(worker)
+        except BaseException:
+            worker.end()
+            raise
+        self._waiting: Worker | None = worker
 
     @staticmethod
     def _ready(worker: Worker) -> Ready:
@@ -105,7 +110,6 @@ class Supervisor:
             if isinstance(message, Ready):
                 return message
             if isinstance(message, Raised):
-                worker.end()
                 raise message.error
         raise worker.why_dead()
 

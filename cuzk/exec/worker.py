@@ -18,9 +18,9 @@ from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from cuzk.errors import CuzkError
+from cuzk.errors import CuzkError, describe
 from cuzk.exec.device import Device
-from cuzk.exec.engine import Engine, describe
+from cuzk.exec.engine import Engine
 from cuzk.exec.result import outcome_of
 from cuzk.exec.sampler import Sampler
 from cuzk.exec.sets import Proof

@@ -53,16 +53,18 @@ class LosingDevice(CpuDevice):
         if self.hung:
             time.sleep(3600)
         if work.name == self.fault.step and work.set.token.proof in self.fault.proofs and self.life < self.fault.lives:
-            self._break()
+            self._break(work.gpu)
         super().perform(work)
 
     def _strikes(self, how: str) -> bool:
         return self.fault.how == how and self.life < self.fault.lives
 
-    def _break(self) -> None:
+    def _break(self, gpu: int) -> None:
         match self.fault.how:
             case "lost" | "gone":
                 raise DeviceLost(0, "illegal address")
+            case "lost-one" if gpu == 1:
+                raise DeviceLost(1, "illegal address")
             case "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
                 time.sleep(3600)

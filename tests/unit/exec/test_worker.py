@@ -37,13 +37,16 @@ WAIT_S = 60
 
 @pytest.fixture(autouse=True)
 def no_process_is_left() -> Any:
+    before = psutil.Process().children(recursive=True)
     yield
-    assert psutil.Process().children(recursive=True) == []
+    assert psutil.Process().children(recursive=True) == before
 
 
 def prove(out: Path, fault: Fault | None = None, proofs: int = 4, j: int = 2, worker: bool = True,
-          fixture: str = "mul") -> RunResult:  # fmt: skip
+          fixture: str = "mul", gpus: int = 1) -> RunResult:  # fmt: skip
     scenario = load_scenario(PROOFS, [f"workload.proofs={proofs}", "circuit.partitions=2", f"policy.j={j}"])
+    machine = scenario.machine.model_copy(update={"gpus": scenario.machine.gpus * gpus})
+    scenario = scenario.model_copy(update={"machine": machine})
     files = FIXTURES / fixture / fixture
     proving = Proving(f"{files}.zkey", (f"{files}.wtns",), insecure_seed=7)
     lives = out / "lives"
@@ -152,6 +155,17 @@ def test_a_completed_proof_in_between_is_progress(tmp_path: Path) -> None:
     assert_one_run(result, tmp_path, 6)
     assert whole(result) == [0, 2, 4]
     assert len(result.document["measured"]["worker_restarts"]) == 2  # nothing was left to do after the third
+
+
+def test_one_of_two_devices_is_lost(tmp_path: Path) -> None:
+    result = prove(tmp_path, Fault("lost-one", proofs=tuple(range(2, 12))), proofs=12, j=3, gpus=2)
+    assert_one_run(result, tmp_path, 12)
+    assert 0 < len(failed(result)) <= 3
+    (lost,) = [e for e in result.events if e.kind == "fail" and e.name == "device"]
+    assert lost.gpu == 1
+    (again,) = [e for e in result.events if e.kind == "restart"]
+    assert not any(lost.t < e.t < again.t for e in result.events if e.kind == "admit")
+    assert any(e.gpu == 1 and e.t > again.t for e in result.events if e.kind == "begin")
 
 
 @pytest.mark.parametrize("how", ["kill-load", "lost-load"])
