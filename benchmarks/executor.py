@@ -156,7 +156,8 @@ def _predict(bench: Bench, key: str, wtns: str, name: str, policy: str) -> None:
 
 
 def faults(bench: Bench) -> None:
-    """Too little VRAM, really: the proof fails cleanly, and the next one in the same process comes out."""
+    """A context that a kernel spoils, really: the proofs in flight fail, and a fresh process makes the others. Too little VRAM,
+    really: the proof fails cleanly, and the next one in the same process comes out."""
     if bench.device != "cuda":
         return
     import cupy
@@ -171,17 +172,37 @@ def faults(bench: Bench) -> None:
     scenario = load_scenario(bench.scenario("{pw: 1, gw: 1, j: 1}", 1))
 
     def once(label: str) -> Any:
-        result = prove_with(prepare(scenario, proving, make_device=CudaProver), bench.work / label)
+        result = prove_with(prepare(scenario, proving, make_device=CudaProver, worker=False), bench.work / label)
         free, total = cupy.cuda.runtime.memGetInfo()
         bench.say({"name": f"fault-{label}", "exit_code": result.exit_code, "oom": (result.document["oom"] or {}).get("pool"),
                    "error": str(result.error) if result.error else None, "vram_used_after_bytes": total - free})  # fmt: skip
 
+    _lost(bench, proving)
     once("before")
     free, _ = cupy.cuda.runtime.memGetInfo()
     ballast = cupy.cuda.runtime.malloc(free - (200 << 20))
     once("starved")
     cupy.cuda.runtime.free(ballast)
     once("after")
+
+
+def _lost(bench: Bench, proving: Any) -> None:
+    from cuzk.exec.run import prepare, prove_with
+    from cuzk.model import load_scenario
+    from tests.gpu.spoiling import FAULTS, spoiling
+
+    scenario = load_scenario(bench.scenario("{pw: 2, gw: 2, j: 2}", 6))
+    for fault in FAULTS:
+        for lives in (1, 9):
+            out = bench.work / f"lost-{fault}-{lives}"
+            out.mkdir(exist_ok=True)
+            prepared = prepare(scenario, proving, make_device=spoiling(out / "spoiled", fault, lives), worker=True)
+            begun = time.perf_counter()
+            result = prove_with(prepared, out, trace_path=out / "trace.jsonl")
+            measured = result.document["measured"]
+            bench.say({"name": f"fault-lost-{fault}", "processes_spoiled_at_most": lives, "exit_code": result.exit_code,
+                       "failures": result.document["failures"], "verified_partitions": measured["verified_partitions"],
+                       "worker_restarts": measured["worker_restarts"], "s": round(time.perf_counter() - begun, 2)})  # fmt: skip
 
 
 def main() -> int:

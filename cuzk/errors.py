@@ -17,12 +17,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike, fspath
+from typing import Any
 
 
 class CuzkError(Exception):
     """Root of the tree. Raised itself only for internal faults."""
 
     exit_code = 1
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Errors go from one process to another as they are, whatever arguments they were made with."""
+        return _again, (type(self), self.args, self.__dict__)
+
+
+def _again(kind: type[CuzkError], args: tuple[Any, ...], fields: dict[str, Any]) -> CuzkError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(fields)
+    return error
 
 
 class InputError(CuzkError):
@@ -87,3 +99,9 @@ class Interrupted(CuzkError):
     """The user pressed Ctrl-C."""
 
     exit_code = 130
+
+
+def describe(error: BaseException) -> str:
+    """One line for a person."""
+    text = str(error) or type(error).__name__
+    return text if isinstance(error, (CuzkError, MemoryError)) else f"{type(error).__name__}: {text}"

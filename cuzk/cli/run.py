@@ -42,6 +42,9 @@ def add_parser(subparsers: Any) -> None:
     proofs.add_argument("--threads", type=int, metavar="N", help="threads a step (default: all cores)")
     proofs.add_argument("--calibration", metavar="FILE", help="a calibration of this machine, to predict the run with (default: "
                              "$CUZK_CALIBRATION or ~/.config/cuzk/calibration.yaml, if there)")  # fmt: skip
+    proofs.add_argument("--worker", action=argparse.BooleanOptionalAction, default=None,
+                        help="prove in a process of its own: when its GPU is lost, or the system kills it, the proofs in flight "
+                             "fail and a fresh one goes on (default: with --device cuda)")  # fmt: skip
     proofs.add_argument("--insecure-seed", type=int, metavar="N",
                         help="fixed blinding, for tests: such proofs are NOT private")  # fmt: skip
     null = parser.add_argument_group("no proofs (device null)")
@@ -100,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
         write_text(os.path.join(args.output, "run.json"), json.dumps(document, indent=2) + "\n")
     print(json.dumps(document, indent=2) if args.json else _text(document))
     if result.error is not None:
-        from cuzk.exec.engine import describe
+        from cuzk.errors import describe
 
         print(f"cuzk: {describe(result.error)}", file=sys.stderr)
     return result.exit_code
@@ -143,7 +146,7 @@ def _prove(args: argparse.Namespace, scenario: Scenario) -> tuple[RunResult, dic
     calibration = None if args.no_predict else _own_calibration(args.calibration)
     if calibration is not None:
         import cuzk.sim.run  # noqa: F401 - what it takes is part of the idle state
-    prepared = prepare(scenario, proving, ram_cap_bytes=args.ram_cap, make_device=make_device)
+    prepared = prepare(scenario, proving, ram_cap_bytes=args.ram_cap, make_device=make_device, worker=args.worker)
     notes, predicted = [], None
     if calibration is not None:
         predicted = _predict(prepared.scenario.model_copy(update={"calibration": calibration}))
@@ -151,7 +154,7 @@ def _prove(args: argparse.Namespace, scenario: Scenario) -> tuple[RunResult, dic
         notes.append("not predicted: no calibration of this machine (cuzk calibrate DIR/trace.jsonl -o FILE makes one, "
                      f"--calibration FILE uses it, and so does every run if it is {_own_path()})")  # fmt: skip
         print(f"cuzk: {notes[0]}", file=sys.stderr)
-    if prepared.key.development:
+    if prepared.measured["development_key"]:
         from cuzk.cli.proving import warn_development
 
         warn_development(args.key)
@@ -192,6 +195,8 @@ def _text(document: dict[str, Any]) -> str:
     if measured.get("verified_partitions") is not None:
         privacy = "" if measured["private"] else ", NOT PRIVATE (fixed seed)"
         lines.append(f"{'verified':<16}{measured['verified_partitions']} partitions by an independent pairing{privacy}")
+    lines += [f"{'restart':<16}a fresh worker process at {row['at_s']:.3f} s: {row['reason']}" for row in
+              measured.get("worker_restarts", [])]  # fmt: skip
     if measured.get("files"):
         lines.append(f"{'proofs':<16}{len(measured['files'])} written")
     if predicted is not None:

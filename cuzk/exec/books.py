@@ -137,6 +137,17 @@ class Books:
         oom.args = (f"{oom} ({error})" if str(error) else f"{oom} (refused by the system)",)
         return oom
 
+    def met(self, error: BaseException, worker: str, set_: Set) -> OutOfMemory:
+        """Memory that a body was refused in the middle of a step: a device's (OutOfMemoryError, with the pool's name if it is not
+        VRAM), or the system's (mutex held)."""
+        of_device = isinstance(error, OutOfMemoryError)
+        name = getattr(error, "pool", f"vram:{set_.token.gpu}") if of_device else "ram"
+        pool = self.arbiter.pools[name]
+        oom = OutOfMemory(name, worker, 0, pool.reserved, pool.capacity, pool.holders(), set_.token)
+        why = f" ({error})" if str(error) else ""
+        oom.args = (str(error) if of_device else f"ram: the system refused memory to {worker}{why}",)
+        return oom
+
     # --------------------------------------------------------------- residents
 
     def load_residents(self, cancelled: Callable[[], bool]) -> None:
@@ -165,7 +176,7 @@ class Books:
             self._once.add(key)
         try:
             self._reside(request, worker)
-        except OutOfMemory:
+        except Exception:
             self._once.discard(key)
             raise
 
@@ -175,9 +186,11 @@ class Books:
             request = self.book(token, request, worker)
         try:
             real = self.device.allocate(request)
-        except (MemoryError, OutOfMemoryError) as error:
+        except Exception as error:
             with self.mutex:
                 self.unbook(token, request.buffer, worker)
+                if not isinstance(error, (MemoryError, OutOfMemoryError)):
+                    raise
                 oom = self.refused(request, token, error)
             raise oom from error
         with self.mutex:

@@ -45,7 +45,6 @@ class SetState:
     device_splits: dict[str, Any] = field(default_factory=dict)
     """Query -> its split, where a GPU has made it; scalars are Montgomery if `tails_mont`, else canonical."""
     tails_mont: bool = False
-    verified: list[tuple[Proof, list[int]]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -64,6 +63,8 @@ class CpuDevice:
     name = "cpu"
     time_scale = 1.0
     one_thread = False
+    in_worker = False
+    """Whether it proves in a process of its own unless told otherwise."""
 
     def __init__(self, key: ProvingKey, witnesses: Sequence[Witness], quotient_name: str, idle_bytes: int,
                  threads: int | None = None, blinding: Callable[[], Blinding] = Blinding.random) -> None:  # fmt: skip
@@ -73,8 +74,7 @@ class CpuDevice:
         self._verifier = Verifier(key.verifying_key(), f"the verifying key in {key.path}")
         self._mutex = threading.Lock()
         self._device_buffers: dict[str, set[HostBuffer]] = {}
-        self.proofs: dict[tuple[int, int], tuple[Proof, list[int]]] = {}
-        """(proof, partition) -> the verified proof and its public signals."""
+        self._verified: dict[int, dict[int, tuple[Proof, list[int]]]] = {}
 
     # -- life --------------------------------------------------------------------------------------------
 
@@ -98,17 +98,9 @@ class CpuDevice:
         states = [ProofState(self.key, self.quotient, self._blinding(), self._threads) for _ in parts]
         set.state = SetState(states, [self.witnesses[part % len(self.witnesses)] for part in parts])
 
-    def forget(self, set: Set) -> None:
-        state: SetState | None = set.state
-        if state is None or set.token.failed:
-            return
-        first = 0 if self._whole else set.token.partition
-        for index, made in enumerate(state.verified):
-            self.proofs[set.token.proof, first + index] = made
-
-    def parts_of(self, proof: int) -> dict[int, tuple[Proof, list[int]]]:
-        """The verified partitions of a proof."""
-        return {partition: made for (number, partition), made in self.proofs.items() if number == proof}
+    def take_proof(self, number: int) -> dict[int, tuple[Proof, list[int]]]:
+        """Partition -> its verified proof and public signals, of a proof that is complete. Kept here no longer."""
+        return self._verified.pop(number, {})
 
     def open_stream(self, gpu: int, name: str) -> Stream:
         return HostStream(self.perform, name, self._fences[gpu])
@@ -214,11 +206,12 @@ class CpuDevice:
         self._each(state, work, lambda circuit: None if "h" in circuit.sums else steps.msm_h(circuit))
 
     def _epilogue(self, state: SetState, work: Work) -> None:
-        for circuit in state.circuits:
+        token = work.set.token
+        for partition, circuit in enumerate(state.circuits, 0 if self._whole else token.partition):
             steps.epilogue(circuit)
             check(circuit, self._verifier)
             assert circuit.proof is not None
-            state.verified.append((circuit.proof, circuit.public))
+            self._verified.setdefault(token.proof, {})[partition] = circuit.proof, circuit.public
 
     def _nothing(self, state: SetState, work: Work) -> None:
         """Work of a GPU's driver, or of an allocator: here the interpreter's own allocations do it."""

@@ -134,9 +134,6 @@ class Device(Protocol):
     def perform(self, work: Work) -> None:
         """Do a step. On a stream: called by the stream, in order."""
 
-    def forget(self, set: Set) -> None:
-        """The set has ended, well or not, and holds nothing any more."""
-
     def open_stream(self, gpu: int, name: str) -> Stream: ...
 
     def resident(self) -> dict[str, int]:

@@ -17,7 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from cuzk.errors import CuzkError, InputError, Interrupted, OutOfMemoryError
+from cuzk.errors import InputError, Interrupted, OutOfMemoryError, describe
 from cuzk.exec.actor import Actor
 from cuzk.exec.books import Books
 from cuzk.exec.claims import Claimant
@@ -38,8 +38,11 @@ POLL_S = 0.1
 class Engine:
     """One run of `plan` on `device`. `sink` gets every event, in order, one at a time. Used once."""
 
-    def __init__(self, plan: Plan, device: Device, sink: Sink, on_proof: Callable[[Proof], None] | None = None) -> None:
-        self.plan, self.device = plan, device
+    def __init__(self, plan: Plan, device: Device, sink: Sink, on_proof: Callable[[Proof], None] | None = None, *,
+                 first: int = 0, start_s: float | None = None, replaceable: bool = False) -> None:  # fmt: skip
+        """`first`, `start_s`: go on with that proof, by the clock of a run that began then. `replaceable`: another process will
+        take over when a device is lost, so nothing is admitted any more."""
+        self.plan, self.device, self._replaceable = plan, device, replaceable
         self.arbiter = plan.arbiter()
         self.mutex = threading.Lock()
         self.emit = sink
@@ -47,8 +50,9 @@ class Engine:
         self.books = Books(plan, device, self.arbiter, self.mutex, sink, self.now)
         self._on_proof = on_proof or (lambda proof: None)
         self._changed = threading.Condition(self.mutex)
-        self._arrivals: deque[Arrival] = deque(plan.scenario.workload.plan(plan.scenario.seed))
+        self._arrivals: deque[Arrival] = deque(plan.scenario.workload.plan(plan.scenario.seed)[first:])
         self._j = plan.in_flight or len(self._arrivals)
+        self._first = first
         self.proofs: list[Proof] = []
         self._in_flight = 0
         self._actors: set[Actor] = set()
@@ -67,7 +71,8 @@ class Engine:
         """The first out-of-memory."""
         self._interrupted = False
         self._stopping = False
-        self._lost: set[int] = set()
+        self.lost: dict[int, DeviceLost] = {}
+        """Devices that can do no more work in this process."""
         self.deallocations: dict[str, int] = {}
         self.completions = 0
         self.load_s = self.ended_s = 0.0
@@ -76,7 +81,7 @@ class Engine:
         self.queued_work = 0
         """Pieces of work on streams that have not ended."""
         self._sets: dict[Token, Set] = {}
-        self.start_s: float | None = None
+        self.start_s = start_s
         """On the clock of time.perf_counter; None while keys and matrices are being loaded: all that is at t = 0."""
 
     # ------------------------------------------------------------------ the run
@@ -88,8 +93,9 @@ class Engine:
             try:
                 loading_s = time.perf_counter()
                 self._load()
-                self.start_s = time.perf_counter()
-                self.load_s = self.start_s - loading_s
+                loaded_s = time.perf_counter()
+                self.load_s = loaded_s - loading_s
+                self.start_s = loaded_s if self.start_s is None else self.start_s
                 with self.mutex:
                     if self.failure is None:
                         self._start_pools()
@@ -107,6 +113,9 @@ class Engine:
             with self.mutex:
                 self._note_oom(oom, "load", None)
                 self.fail_run(oom)
+        except DeviceLost as error:
+            with self.mutex:
+                self._fail_device(error)
 
     def interrupt(self) -> None:
         """Ask for the end of the run; safe in a signal handler. The main thread acts on it within a tenth of a second."""
@@ -148,7 +157,7 @@ class Engine:
         workload = self.plan.scenario.workload
         circuit = workload.circuits[arrival.entry].circuit if workload.circuits else self.plan.scenario.circuit
         first = [name for name, worker in self.plan.pipeline.workers.items() if worker.start in ("partition", "proof")]
-        number = len(self.proofs)
+        number = self._first + len(self.proofs)
         tasks = [(name, part) for name in first for part in self._parts(name, circuit)]
         proof = Proof(number, circuit, len(tasks), admitted_s=self.now(), open_sets=len(tasks))
         self.proofs.append(proof)
@@ -285,8 +294,11 @@ class Engine:
         held = bool(set_.token.buffers or set_.token.claims)
         for buffer in reversed(list(set_.token.buffers)):
             real = set_.real.pop(buffer, None)
-            if real is not None:
-                self.device.free(real)
+            try:
+                if real is not None:
+                    self.device.free(real)
+            except Exception as error:  # a fault of earlier work may surface here
+                self.failed(set_, error, worker)
             with self.mutex:
                 self.books.unbook(set_.token, buffer, worker)
         with self.mutex:
@@ -294,7 +306,6 @@ class Engine:
             self.deliver()
             if unwinding and held:
                 self.emit(Event(self.now(), "unwind", worker=worker, proof=set_.token.proof, partition=set_.token.partition))
-        self.device.forget(set_)
         set_.state = None
 
     def _drop(self, token: Token) -> None:
@@ -315,28 +326,15 @@ class Engine:
     def failed(self, set_: Set, error: BaseException, worker: str) -> None:
         """A step of `set_` has raised `error`: fail what it concerns."""
         with self.mutex:
-            if isinstance(error, OutOfMemory):
-                self._note_oom(error, worker, set_)
-                if error.pool.startswith("vram"):
-                    self._fail_proof(set_.proof, error)
-                else:
-                    self.fail_run(error)
-            elif isinstance(error, OutOfMemoryError):  # a device's own, met in the middle of a step
-                gpu = f"vram:{set_.token.gpu}"
-                pool = self.arbiter.pools[gpu]
-                oom = OutOfMemory(gpu, worker, 0, pool.reserved, pool.capacity, pool.holders(), set_.token)
-                oom.args = (str(error),)
+            if isinstance(error, (OutOfMemoryError, MemoryError)):
+                oom = error if isinstance(error, OutOfMemory) else self.books.met(error, worker, set_)
+                # what a device's driver refuses, VRAM or pages to lock, the system has no need to kill anybody for
+                alone = oom.pool.startswith("vram") if oom is error else isinstance(error, OutOfMemoryError)
                 self._note_oom(oom, worker, set_)
-                self._fail_proof(set_.proof, oom)
-            elif isinstance(error, MemoryError):
-                pool = self.arbiter.pools["ram"]
-                oom = OutOfMemory("ram", worker, 0, pool.reserved, pool.capacity, pool.holders(), set_.token)
-                oom.args = (f"ram: the system refused memory to {worker} ({error})" if str(error)
-                            else f"ram: the system refused memory to {worker}",)  # fmt: skip
-                self._note_oom(oom, worker, set_)
-                self.fail_run(oom)
+                self._fail_proof(set_.proof, oom) if alone else self.fail_run(oom)
             elif isinstance(error, DeviceLost):
                 self._fail_device(error)
+                self._fail_proof(set_.proof, error)
             elif isinstance(error, (KeyboardInterrupt, Interrupted)):
                 self.fail_run(Interrupted("interrupted"))
             else:
@@ -370,15 +368,20 @@ class Engine:
         self.deliver()
 
     def _fail_device(self, error: DeviceLost) -> None:
-        if error.gpu in self._lost or self.failure is not None:
+        """Proofs on the device fail, and all of them if it was the last one; then that is the end of the run, unless there is
+        another process to go on."""
+        if error.gpu in self.lost or self.failure is not None:
             return
-        self._lost.add(error.gpu)
-        if len(self._lost) == self.plan.gpus:
+        self.lost[error.gpu] = error
+        none_left = len(self.lost) == self.plan.gpus
+        if none_left and not self._replaceable:
             self.fail_run(error)
             return
         self.emit(Event(self.now(), "fail", name="device", gpu=error.gpu, reason=describe(error)))
-        on_it = {actor.set for actor in self._actors if actor.set is not None and actor.on_device == error.gpu}
-        for proof in {set_.proof for set_ in on_it}:
+        if self._replaceable:
+            self._arrivals.clear()
+        on_it = [actor.set.proof for actor in self._actors if actor.set is not None and actor.on_device == error.gpu]
+        for proof in [proof for proof in self.proofs if not proof.left] if none_left else on_it:
             self._fail_proof(proof, error)
         for token in self.arbiter.fail("device", error.gpu, describe(error)):
             self._drop(token)
@@ -403,11 +406,5 @@ class Engine:
             if set_.attached:
                 set_.token.failed = True
                 set_.condition.notify_all()
-
-
-def describe(error: BaseException) -> str:
-    """One line for a person."""
-    text = str(error) or type(error).__name__
-    return text if isinstance(error, (CuzkError, MemoryError)) else f"{type(error).__name__}: {text}"
 
 

@@ -80,9 +80,6 @@ class NullDevice:
     def begin(self, set: Set) -> None:
         pass
 
-    def forget(self, set: Set) -> None:
-        pass
-
     def open_stream(self, gpu: int, name: str) -> Stream:
         return HostStream(self.perform, name, self._fences[gpu])
 

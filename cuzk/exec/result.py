@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from cuzk.errors import CuzkError, Interrupted
-from cuzk.exec.engine import Engine, describe
+from cuzk.errors import CuzkError, Interrupted, describe
+from cuzk.exec.engine import Engine
 from cuzk.exec.sampler import Sampler
 from cuzk.pipeline.arbiter import OutOfMemory
+from cuzk.pipeline.plan import Plan
 from cuzk.trace.event import Event
 from cuzk.trace.spans import step_times
 from cuzk.trace.throughput import throughput
@@ -34,52 +35,114 @@ class RunResult:
         return self.document
 
 
-def result_of(engine: Engine, sampler: Sampler, events: list[Event], measured: dict[str, Any]) -> RunResult:
-    """`measured`: what the caller adds to the part of the same name."""
-    plan = engine.plan
-    whole = [proof for proof in engine.proofs if proof.completed_s is not None]
-    done = [e.t for e in events if e.kind == "complete" and e.partition != -1]
-    workers = sum(
-        plan.worker_count(name) * (plan.gpus if worker.per == "gpu" else 1)
-        for name, worker in plan.pipeline.workers.items() if worker.start == "pool"
+@dataclass
+class Peak:
+    """Of one pool, by the books."""
+
+    live_bytes: int
+    reserved_bytes: int
+    at_s: float
+    """When the reserved peak was reached."""
+    holders: list[tuple[str, int, int]]
+
+
+@dataclass
+class Outcome:
+    """What an engine leaves, or several of them one after another; plain data, so that it can go from one process to another."""
+
+    gpu_call_s: dict[int, float | None]
+    """Proof that is complete -> time that pool workers held its sets (None: unknown)."""
+    failures: list[tuple[int, BaseException]]
+    failure: BaseException | None
+    lost: BaseException | None
+    """Why another process has to go on."""
+    oom: tuple[float, OutOfMemory] | None
+    completions: int
+    deallocations: dict[str, int]
+    peaks: dict[str, Peak]
+    sampled: dict[str, tuple[int, float]]
+    """Pool -> (highest resident bytes, when)."""
+    samples: int
+    load_s: float
+    ended_s: float
+
+    def then(self, later: Outcome) -> Outcome:
+        """This one and what came after it."""
+        names = list(dict.fromkeys([*self.peaks, *later.peaks]))
+        return Outcome(
+            self.gpu_call_s | later.gpu_call_s, self.failures + later.failures, later.failure, later.lost, self.oom or later.oom,
+            self.completions + later.completions,
+            {n: self.deallocations.get(n, 0) + later.deallocations.get(n, 0) for n in self.deallocations | later.deallocations},
+            {name: _higher(self.peaks.get(name), later.peaks.get(name)) for name in names},
+            {name: max(o.sampled[name] for o in (self, later) if name in o.sampled) for name in self.sampled | later.sampled},
+            self.samples + later.samples, self.load_s, later.ended_s,
+        )  # fmt: skip
+
+
+def _higher(one: Peak | None, other: Peak | None) -> Peak:
+    if one is None or other is None:
+        return one or other or Peak(0, 0, 0.0, [])
+    top = one if one.reserved_bytes >= other.reserved_bytes else other
+    return Peak(max(one.live_bytes, other.live_bytes), top.reserved_bytes, top.at_s, top.holders)
+
+
+def outcome_of(engine: Engine, sampler: Sampler) -> Outcome:
+    peaks = {
+        name: Peak(pool.peak_live, pool.peak_reserved, pool.peak_reserved_at,
+                   sorted(((b, c, n) for b, (c, n) in pool.peak_held.items()), key=lambda row: (-row[2], row[0])))
+        for name, pool in engine.arbiter.pools.items()
+    }  # fmt: skip
+    return Outcome(
+        {proof.number: proof.gpu_call_s for proof in engine.proofs if proof.completed_s is not None}, engine.failures,
+        engine.failure, next(iter(engine.lost.values()), None), engine.oom, engine.completions, engine.deallocations,
+        peaks, sampler.peaks, sampler.count, engine.load_s, engine.ended_s,
     )  # fmt: skip
-    pace = throughput(done, len(whole), workers)
-    error = engine.failure or (engine.failures[0][1] if engine.failures else None)
-    failed = [{"proof": number, "why": describe(why)} for number, why in engine.failures]
+
+
+def result_of(plan: Plan, device: str, outcome: Outcome, events: list[Event], measured: dict[str, Any]) -> RunResult:
+    """`device`: its name. `measured`: what the caller adds to the part of the same name."""
+    done = [e.t for e in events if e.kind == "complete" and e.partition != -1]
+    per_gpu = {name: worker.per == "gpu" for name, worker in plan.pipeline.workers.items()}
+    workers = sum(plan.worker_count(name) * (plan.gpus if per_gpu[name] else 1) for name in _pools(plan))
+    pace = throughput(done, len(outcome.gpu_call_s), workers)
+    error = outcome.failure or (outcome.failures[0][1] if outcome.failures else None)
+    failed = [{"proof": number, "why": describe(why)} for number, why in outcome.failures]
+    calls_s = [seconds for seconds in outcome.gpu_call_s.values() if seconds is not None]
     document = {
         "schema_version": SCHEMA_VERSION,
-        "verdict": _verdict(engine, error),
-        "oom": _oom(engine.oom),
+        "verdict": _verdict(outcome, error),
+        "oom": _oom(outcome.oom),
         "throughput": {
             "s_per_proof": _rounded(pace.s_per_proof),
             "steady_s_per_proof": _rounded(pace.steady_s_per_proof),
-            "prove_s": _rounded(sum(p.gpu_call_s for p in whole) / len(whole) if whole else None),
+            "prove_s": _rounded(sum(calls_s) / len(calls_s) if calls_s else None),
         },
-        "peaks": _peaks(engine, sampler),
-        "bottleneck": _bottleneck(engine, events),
+        "peaks": _peaks(plan, outcome),
+        "bottleneck": _bottleneck(plan, outcome, events),
         "counts": {
-            "completions": engine.completions,
-            "deallocations": dict(sorted(engine.deallocations.items())),
-            "proofs": len(whole),
-            "failed_proofs": len(engine.failures),
+            "completions": outcome.completions,
+            "deallocations": dict(sorted(outcome.deallocations.items())),
+            "proofs": len(outcome.gpu_call_s),
+            "failed_proofs": len(outcome.failures),
         },
-        "makespan_s": _rounded(max(done, default=engine.ended_s)),
+        "makespan_s": _rounded(max(done, default=outcome.ended_s)),
         "seed": plan.scenario.seed,
         "scenario_hash": plan.scenario.hash(),
         "calibration": plan.scenario.calibration.name if plan.scenario.calibration else None,
-        "failures": failed if engine.failure is None else [*failed, {"proof": None, "why": describe(engine.failure)}],
+        "failures": failed if outcome.failure is None else [*failed, {"proof": None, "why": describe(outcome.failure)}],
         "measured": {
-            "device": engine.device.name,
-            "samples": sampler.count,
+            "device": device,
+            "samples": outcome.samples,
             "step_s": {name: round(times.median_s, 6) for name, times in step_times(events).items()},
             **measured,
+            "load_s": round(outcome.load_s, 6),
         },
     }  # fmt: skip
     return RunResult(document, error, events)
 
 
-def _verdict(engine: Engine, error: BaseException | None) -> str:
-    if engine.oom is not None:
+def _verdict(outcome: Outcome, error: BaseException | None) -> str:
+    if outcome.oom is not None:
         return "oom"
     if isinstance(error, Interrupted):
         return "interrupted"
@@ -104,29 +167,28 @@ def _holders(rows: list[tuple[str, int, int]]) -> list[dict[str, Any]]:
     return [{"buffer": name, "count": count, "bytes": nbytes} for name, count, nbytes in rows if nbytes]
 
 
-def _peaks(engine: Engine, sampler: Sampler) -> dict[str, Any]:
+def _peaks(plan: Plan, outcome: Outcome) -> dict[str, Any]:
     peaks: dict[str, Any] = {}
-    for name, pool in engine.arbiter.pools.items():
-        resident, at_s = sampler.peaks.get(name, (None, pool.peak_reserved_at))
-        held = sorted(((b, c, n) for b, (c, n) in pool.peak_held.items()), key=lambda row: (-row[2], row[0]))
+    for name, peak in outcome.peaks.items():
+        resident, at_s = outcome.sampled.get(name, (None, peak.at_s))
         peaks[name] = {
-            "live_bytes": pool.peak_live, "reserved_bytes": pool.peak_reserved,
-            "resident_bytes": pool.peak_reserved if resident is None else resident,
+            "live_bytes": peak.live_bytes, "reserved_bytes": peak.reserved_bytes,
+            "resident_bytes": peak.reserved_bytes if resident is None else resident,
             "resident_is": "booked" if resident is None else "sampled",
-            "at_s": round(at_s, 6), "capacity_bytes": engine.plan.pools[name], "holders": _holders(held),
+            "at_s": round(at_s, 6), "capacity_bytes": plan.pools[name], "holders": _holders(peak.holders),
         }  # fmt: skip
     return peaks
 
 
-def _bottleneck(engine: Engine, events: list[Event]) -> dict[str, str]:
+def _bottleneck(plan: Plan, outcome: Outcome, events: list[Event]) -> dict[str, str]:
     """From who waited for whom: pool workers for sets, or sets for pool workers."""
-    if engine.oom is not None and engine.failure is not None:
-        return {"resource": engine.oom[1].pool, "why": f"it runs out: {engine.oom[1].buffer} does not fit"}
+    if outcome.oom is not None and outcome.failure is not None:
+        return {"resource": outcome.oom[1].pool, "why": f"it runs out: {outcome.oom[1].buffer} does not fit"}
     span = max((e.t for e in events if e.kind == "complete"), default=0.0)
-    lanes = {e.worker for e in events if e.worker and any(e.worker.startswith(f"{name}:") for name in _pools(engine))}
+    lanes = {e.worker for e in events if e.worker and any(e.worker.startswith(f"{name}:") for name in _pools(plan))}
     if span <= 0 or not lanes:
         return {"resource": "none", "why": "nothing was completed"}
-    channels = set(engine.plan.pipeline.channels)
+    channels = set(plan.pipeline.channels)
     opened: dict[str, float] = {}
     idle = 0.0
     for event in events:
@@ -142,8 +204,8 @@ def _bottleneck(engine: Engine, events: list[Event]) -> dict[str, str]:
     return {"resource": "gpu", "why": f"GPU workers had a set {1 - share:.0%} of the time"}
 
 
-def _pools(engine: Engine) -> list[str]:
-    return [name for name, worker in engine.plan.pipeline.workers.items() if worker.start == "pool"]
+def _pools(plan: Plan) -> list[str]:
+    return [name for name, worker in plan.pipeline.workers.items() if worker.start == "pool"]
 
 
 def _rounded(value: float | None) -> float | None:

@@ -20,7 +20,7 @@ from cuzk.exec.engine import Engine
 from cuzk.exec.host import available_bytes
 from cuzk.exec.memory import process_resident_bytes
 from cuzk.exec.null import Burn, NullDevice
-from cuzk.exec.result import RunResult, result_of
+from cuzk.exec.result import RunResult, outcome_of, result_of
 from cuzk.exec.sampler import Sampler
 from cuzk.exec.sets import Proof
 from cuzk.model.circuit import Circuit
@@ -54,8 +54,8 @@ def run(scenario: Scenario, device: Device, *, trace_path: str | os.PathLike[str
     pipeline with faults, a step without a cost or without a body.
     """
     plan = compile(scenario)
-    _refuse_faults(plan)
-    header = header_of(plan, device) | (measured or {})
+    refuse_faults(plan)
+    header = header_of(plan, device.name) | (measured or {})
     events: list[Event] = []
     device.open(plan)
     writer = TraceWriter(trace_path, header) if trace_path is not None else None
@@ -68,9 +68,9 @@ def run(scenario: Scenario, device: Device, *, trace_path: str | os.PathLike[str
     try:
         engine = Engine(plan, device, sink, progress)
         sampler = Sampler(engine)
-        with _interruptible(engine), sampler:
+        with interruptible(engine.interrupt), sampler:
             engine.run()
-        result = result_of(engine, sampler, events, {**(measured or {}), "load_s": round(engine.load_s, 6)})
+        result = result_of(plan, device.name, outcome_of(engine, sampler), events, measured or {})
     finally:
         device.close()
         if writer is not None:
@@ -78,25 +78,26 @@ def run(scenario: Scenario, device: Device, *, trace_path: str | os.PathLike[str
     return result
 
 
-def _refuse_faults(plan: Plan) -> None:
+def refuse_faults(plan: Plan) -> None:
+    """Raises InputError for a pipeline that would not run to its end."""
     faults = [f"{finding.path}: {finding.message}" for finding in check(plan.pipeline) if finding.severity == "error"]
     if faults:
         raise InputError("the pipeline has faults, and would not run to its end:\n" + "\n".join(faults))
 
 
-def header_of(plan: Plan, device: Device) -> dict[str, Any]:
-    """What a reader of the trace needs to know of the run."""
+def header_of(plan: Plan, device: str) -> dict[str, Any]:
+    """What a reader of the trace needs to know of the run. `device`: its name."""
     scenario = plan.scenario
     return {
         "clock": "wall", "cuzk": __version__, "scenario": scenario.name, "scenario_hash": scenario.hash(),
-        "device": device.name, "pipeline": plan.pipeline.name, "machine": scenario.machine.name,
+        "device": device, "pipeline": plan.pipeline.name, "machine": scenario.machine.name,
         "host": {"cpus": os.cpu_count(), "system": platform.system(), "python": platform.python_version()},
         "policy": {k: v for k, v in plan.policy.model_dump(mode="json").items() if v is not None},
     }  # fmt: skip
 
 
 @contextmanager
-def _interruptible(engine: Engine) -> Iterator[None]:
+def interruptible(interrupt: Callable[[], None]) -> Iterator[None]:
     """Ctrl-C (and a polite kill) unwinds the run; a second one ends the process the hard way."""
     if threading.current_thread() is not threading.main_thread():
         with nullcontext():
@@ -105,7 +106,7 @@ def _interruptible(engine: Engine) -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def on_signal(number: int, frame: Any) -> None:
-        engine.interrupt()
+        interrupt()
         for each, handler in before.items():
             signal.signal(each, handler)
 
@@ -179,17 +180,28 @@ class Prepared:
     """With the key's circuit and the quotient that will be used."""
     key: Any
     device: Any
+    """None, as is the key, if a worker process has them."""
     measured: dict[str, Any]
+    supervisor: Any = None
 
 
 def prepare(scenario: Scenario, proving: Proving, *, ram_cap_bytes: int | None = None,
-            make_device: Callable[..., Device] | None = None) -> Prepared:  # fmt: skip
+            make_device: Callable[..., Device] | None = None, worker: bool | None = None) -> Prepared:  # fmt: skip
     """Open key and witnesses. The circuit's counts are the key's, its partitions the scenario's; whether its matrices are a
     template and its witnesses bits is theirs to say. `make_device`: CpuDevice (the default), or one that takes the same
     arguments.
 
+    `worker`: whether a process of its own opens them and proves, which is replaced when its device is lost (None: as
+    `make_device.in_worker` says; then `make_device` must be importable under its name).
+
     Raises InputError, FormatError.
     """
+    if getattr(make_device, "in_worker", False) if worker is None else worker:
+        from cuzk.exec.supervisor import Supervisor
+        from cuzk.exec.worker import Job
+
+        supervisor = Supervisor(Job(scenario, proving, ram_cap_bytes, make_device))
+        return Prepared(supervisor.ready.scenario, None, None, supervisor.ready.measured, supervisor)
     idle_bytes = process_resident_bytes()
     # NumPy's BLAS is not used; its threads would only take time and memory
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -231,18 +243,21 @@ def bind(scenario: Scenario, key: Any, witnesses: list[Any], proving: Proving, *
 
 def prove_with(prepared: Prepared, out_dir: str | os.PathLike[str] | None = None, *,
                trace_path: str | os.PathLike[str] | None = None, progress: Progress | None = None) -> RunResult:  # fmt: skip
-    """Real proofs through the pipeline on the CPU, each partition verified by an independent pairing before it counts.
-    Only a proof all of whose partitions are verified has its files written, into `out_dir`."""
+    """Real proofs through the pipeline, each partition verified by an independent pairing before it counts. Only a proof all of
+    whose partitions are verified has its files written, into `out_dir`."""
     device = prepared.device
-    complete: list[int] = []
+    proofs: dict[int, dict[int, Any]] = {}
 
     def on_proof(proof: Proof) -> None:
-        complete.append(proof.number)
+        proofs[proof.number] = device.take_proof(proof.number)
         if progress is not None:
             progress(proof)
 
-    result = run(prepared.scenario, device, trace_path=trace_path, progress=on_proof, measured=prepared.measured)
-    proofs = {number: device.parts_of(number) for number in sorted(complete)}
+    if prepared.supervisor is not None:
+        result, proofs = prepared.supervisor.prove(trace_path, progress)
+    else:
+        result = run(prepared.scenario, device, trace_path=trace_path, progress=on_proof, measured=prepared.measured)
+    proofs = dict(sorted(proofs.items()))
     result.document["measured"]["verified_partitions"] = sum(map(len, proofs.values()))
     if out_dir is not None:
         result.document["measured"]["files"] = write_proofs(Path(out_dir), proofs)

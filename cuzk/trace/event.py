@@ -24,6 +24,7 @@ Kind = Literal[
     "fail",     # scope = proof | device | run, reason
     "unwind",   # a failed set gave everything back
     "dealloc",  # a deallocation path finished (name = path)
+    "restart",  # a fresh worker process goes on in place of one that was lost (name = worker, reason)
 ]  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from cuzk.trace.spans import Span, spans
 
 GIB = 1 << 30
 HOST_PID = 1
-_INSTANTS = ("admit", "complete", "oom", "fail", "unwind", "trim", "dealloc")
+_INSTANTS = ("admit", "complete", "oom", "fail", "unwind", "trim", "dealloc", "restart")
 
 
 def perfetto(header: dict[str, Any], events: Iterable[Event]) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def perfetto(header: dict[str, Any], events: Iterable[Event]) -> dict[str, Any]:
     for event in events:
         if event.kind in _INSTANTS:
             pid, tid = track(event.worker or "run", event.stream)
-            scope = "g" if event.kind in ("oom", "fail") else "t"
+            scope = "g" if event.kind in ("oom", "fail", "restart") else "t"
             out.append({"ph": "i", "s": scope, "name": f"{event.kind} {event.name}".strip(), "cat": event.kind,
                         "ts": event.t * 1e6, "pid": pid, "tid": tid, "args": event.to_json()})  # fmt: skip
         if event.pool is not None and event.kind != "oom":

@@ -7,60 +7,79 @@ on the CPU.
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
-from cuzk.errors import CuzkError, OutOfMemoryError
+from cuzk.errors import CuzkError, HardwareMissing, OutOfMemoryError
+from cuzk.exec.cuda.faults import MEMORY_ALLOCATION, CudaError, HostMemoryRefused, spoils
+from cuzk.exec.device import DeviceLost
 
 from . import module
 
-OUT_OF_MEMORY = 2
-"""cudaErrorMemoryAllocation"""
 KEEP_ALL = (1 << 63) - 1
 """Bytes that a pool may keep."""
 PINNED_BLOCK = 1 << 14
 """Bytes of the blocks of pinned memory that are kept; smaller ones take as much."""
 
-
-class DeviceFault(CuzkError):
-    """A CUDA call failed with an error that may have spoiled the context; the device needs a fresh process."""
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Memory:
     """A block of device memory. Freed explicitly, after the event that ends its last use; never by the collector alone."""
 
-    def __init__(self, size_bytes: int, address: int, free: Callable[[int], None]) -> None:
-        self.size_bytes, self.address, self._free = size_bytes, address, free
+    def __init__(self, device: CudaDevice, address: int, size_bytes: int, pooled: bool = False) -> None:
+        self._device, self.address, self.size_bytes, self._pooled = device, address, size_bytes, pooled
 
     def free(self) -> None:
         """Gives the block back: to the pool, or to the driver, which synchronises the device."""
-        if self.address:
-            self._free(self.address)
-            self.address = 0
+        address, self.address = self.address, 0
+        if address:
+            self._device.release(address, self._pooled)
 
 
 class PinnedArray:
     """Page-locked host memory of an exact size, seen as a uint8 array."""
 
-    def __init__(self, device: CudaDevice, size_bytes: int) -> None:
-        import ctypes
-
-        self._device, self._room = device, max(PINNED_BLOCK, size_bytes)
-        self.address: int = device.take_pinned(self._room)
-        view = (ctypes.c_uint8 * self._room).from_address(self.address)
+    def __init__(self, device: CudaDevice, address: int, size_bytes: int) -> None:
+        self._device, self.address = device, address
+        view = (ctypes.c_uint8 * max(size_bytes, 1)).from_address(address)
         self.array = np.frombuffer(view, dtype=np.uint8)[:size_bytes]
 
     def free(self) -> None:
-        if self.address:
-            self._device.give_pinned(self._room, self.address)
-            self.address = 0
+        address, self.address = self.address, 0
+        if address:
+            self._device.release_pinned(address, self.array.nbytes)
+
+
+def _checked(call: str) -> Callable[[Callable[Concatenate[CudaDevice, P], R]], Callable[Concatenate[CudaDevice, P], R]]:
+    """A method that talks to the driver: its errors become ours, and a lost device is not asked again."""
+
+    def around(method: Callable[Concatenate[CudaDevice, P], R]) -> Callable[Concatenate[CudaDevice, P], R]:
+        @functools.wraps(method)
+        def checked(self: CudaDevice, *args: P.args, **kwargs: P.kwargs) -> R:
+            if self.lost is not None:
+                raise DeviceLost(self.device_id, self.lost)
+            try:
+                return method(self, *args, **kwargs)
+            except self.errors as fault:
+                raise self.judge(call, fault) from fault
+
+        return checked
+
+    return around
 
 
 class CudaDevice:
     """The device with the given index. Creating it initialises the context; HardwareMissing if that is impossible.
+
+    Every method raises DeviceLost for an error that spoils the context, OutOfMemoryError where memory ran out (VRAM, or RAM that
+    was to be page-locked), and CudaError for a call that was only refused.
 
     Blocks that come and go in a pipeline (`pooled`) are taken from the driver's stream-ordered pool, which keeps what is freed:
     to free 8 GiB takes the driver 3 ms and stops the device, the pool 5 us. What it keeps serves every later block, and goes back
@@ -73,21 +92,56 @@ class CudaDevice:
 
         self.cupy = cupy
         self.device_id = device_id
-        cupy.cuda.Device(device_id).use()
-        self.multiprocessors: int = cupy.cuda.runtime.deviceGetAttribute(16, device_id)  # cudaDevAttrMultiProcessorCount
+        self.errors = (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)
+        self.lost: str | None = None
+        """Why this process cannot use the device any more."""
+        try:
+            cupy.cuda.Device(device_id).use()
+            self.multiprocessors: int = cupy.cuda.runtime.deviceGetAttribute(16, device_id)  # cudaDevAttrMultiProcessorCount
+            self._pool = self._open_pool()
+            self._pool_stream = cupy.cuda.Stream(non_blocking=True)
+        except self.errors as fault:
+            if int(fault.status) == MEMORY_ALLOCATION:
+                raise OutOfMemoryError(f"VRAM: device {device_id} has no room for a context: {fault}") from fault
+            raise HardwareMissing(f"CUDA device {device_id} cannot be used: {fault}") from fault
         self._modules: dict[str, Any] = {}
         self._kernels: dict[tuple[str, str], Any] = {}
-        runtime = cupy.cuda.runtime
-        self._pool = 0
-        if runtime.deviceGetAttribute(runtime.cudaDevAttrMemoryPoolsSupported, device_id):
-            self._pool = runtime.deviceGetDefaultMemPool(device_id)
-            runtime.memPoolSetAttribute(self._pool, runtime.cudaMemPoolAttrReleaseThreshold, KEEP_ALL)
-        self._pool_stream = cupy.cuda.Stream(non_blocking=True)
         self._pinned: list[int] = []
         self._mutex = threading.Lock()
 
+    def _open_pool(self) -> int:
+        """The device's pool; 0 where the driver has none."""
+        runtime = self.cupy.cuda.runtime
+        if not runtime.deviceGetAttribute(runtime.cudaDevAttrMemoryPoolsSupported, self.device_id):
+            return 0
+        pool = runtime.deviceGetDefaultMemPool(self.device_id)
+        runtime.memPoolSetAttribute(pool, runtime.cudaMemPoolAttrReleaseThreshold, KEEP_ALL)
+        return int(pool)
+
+    # errors
+
+    def judge(self, call: str, fault: Any) -> CuzkError:
+        """What an error of the runtime or the driver is to the rest of the program."""
+        status = int(fault.status)
+        spoiled = spoils(status)
+        if spoiled or (spoiled is None and not self._answers()):
+            self.lost = f"{call}: {fault}"
+            return DeviceLost(self.device_id, self.lost)
+        if status == MEMORY_ALLOCATION:
+            return OutOfMemoryError(f"VRAM: {call}: {fault}")
+        return CudaError(f"device {self.device_id} refused {call}: {fault}")
+
+    def _answers(self) -> bool:
+        """Whether the context still takes calls: after a sticky error none succeeds."""
+        try:
+            self.cupy.cuda.runtime.memGetInfo()
+        except self.errors:
+            return False
+        return True
+
     # kernels
 
+    @_checked("loading a kernel")
     def kernel(self, module_name: str, name: str) -> Any:
         """The kernel `name` of `kernels/<module_name>.cu`, compiled and loaded on first use."""
         key = (module_name, name)
@@ -98,6 +152,7 @@ class CudaDevice:
             self._kernels[key] = self._modules[module_name].get_function(name)
         return self._kernels[key]
 
+    @_checked("a kernel launch")
     def launch(
         self, kernel: Any, blocks: int | tuple[int, ...], threads: int, args: tuple[Any, ...], stream: Any, shared_bytes: int = 0
     ) -> None:
@@ -111,86 +166,139 @@ class CudaDevice:
 
     # memory
 
+    @_checked("cudaMemGetInfo")
     def memory_info(self) -> tuple[int, int]:
         """Free and total bytes of VRAM, as the driver sees them."""
         free, total = self.cupy.cuda.runtime.memGetInfo()
         return int(free), int(total)
 
+    @_checked("cudaMalloc")
     def allocate(self, size_bytes: int, what: str, pooled: bool = False) -> Memory:
         """Device memory, usable on any stream at once; OutOfMemoryError names `what`, the need and the level. `pooled`: it comes
         and goes often."""
-        runtime = self.cupy.cuda.runtime
-        for attempt in range(2):
+        pooled = pooled and bool(self._pool)
+        take = self._take_from_pool if pooled else self.cupy.cuda.runtime.malloc
+        try:
             try:
-                if pooled and self._pool:
-                    address = runtime.mallocAsync(max(size_bytes, 1), self._pool_stream.ptr)
-                    self._pool_stream.synchronize()  # from now on it is there for all streams; nothing else is queued on this one
-                    return Memory(size_bytes, address, self._to_pool)
-                return Memory(size_bytes, runtime.malloc(max(size_bytes, 1)), runtime.free)
-            except runtime.CUDARuntimeError as fault:
-                if fault.status != OUT_OF_MEMORY:
-                    raise DeviceFault(f"allocation of {what}: {fault}") from fault
-                if attempt:
-                    free, total = self.memory_info()
-                    raise OutOfMemoryError(
-                        f"VRAM: {what} needs {size_bytes / 2**30:.1f} GiB, {free / 2**30:.1f} of {total / 2**30:.1f} GiB are free"
-                    ) from fault
-                self.trim()
-        raise AssertionError
+                address = take(max(size_bytes, 1))
+            except self.errors as fault:
+                if int(fault.status) != MEMORY_ALLOCATION:
+                    raise
+                self._trim()
+                address = take(max(size_bytes, 1))
+        except self.errors as fault:
+            if int(fault.status) != MEMORY_ALLOCATION:
+                raise
+            free, total = self.memory_info()
+            raise OutOfMemoryError(
+                f"VRAM: {what} needs {size_bytes / 2**30:.1f} GiB, {free / 2**30:.1f} of {total / 2**30:.1f} GiB are free"
+            ) from fault
+        return Memory(self, int(address), size_bytes, pooled)
 
-    def _to_pool(self, address: int) -> None:
-        self.cupy.cuda.runtime.freeAsync(address, self._pool_stream.ptr)
+    def _take_from_pool(self, size_bytes: int) -> int:
+        address: int = self.cupy.cuda.runtime.mallocAsync(size_bytes, self._pool_stream.ptr)
+        self._pool_stream.synchronize()  # from now on it is there for all streams; nothing else is queued on this one
+        return address
 
+    def release(self, address: int, pooled: bool) -> None:
+        """What a `Memory` gives back. Of a lost device: nothing, its memory goes with the process."""
+        if self.lost is None:
+            self._free(address, pooled)
+
+    @_checked("cudaFree")
+    def _free(self, address: int, pooled: bool) -> None:
+        if pooled:
+            self.cupy.cuda.runtime.freeAsync(address, self._pool_stream.ptr)
+        else:
+            self.cupy.cuda.runtime.free(address)
+
+    @_checked("cudaMemPoolTrimTo")
     def trim(self) -> None:
         """The pool's unused memory back to the driver."""
+        self._trim()
+
+    def _trim(self) -> None:
         if self._pool:
             self._pool_stream.synchronize()
             self.cupy.cuda.runtime.memPoolTrimTo(self._pool, 0)
 
+    def close(self) -> None:
+        """Everything that is kept for later goes back to the system."""
+        if self.lost is None:
+            self.trim()
+            with self._mutex:
+                while self._pinned:
+                    self._free_pinned(self._pinned.pop())
+
+    @_checked("cudaHostAlloc")
     def pinned(self, size_bytes: int) -> PinnedArray:
-        return PinnedArray(self, size_bytes)
+        """Page-locked memory; HostMemoryRefused if the driver has none to give. Small blocks are kept for the next: to lock pages
+        stops the device."""
+        if size_bytes <= PINNED_BLOCK:
+            with self._mutex:
+                if self._pinned:
+                    return PinnedArray(self, self._pinned.pop(), size_bytes)
+        room = max(PINNED_BLOCK, size_bytes)
+        return PinnedArray(self, self._page_lock(room, self.cupy.cuda.runtime.hostAlloc, room, 0), size_bytes)
 
-    def take_pinned(self, size_bytes: int) -> int:
-        """Address of page-locked memory of that size. Small blocks are kept for the next: to lock pages stops the device."""
-        with self._mutex:
-            if size_bytes == PINNED_BLOCK and self._pinned:
-                return self._pinned.pop()
-        return int(self.cupy.cuda.runtime.hostAlloc(size_bytes, 0))
-
-    def give_pinned(self, size_bytes: int, address: int) -> None:
+    def release_pinned(self, address: int, size_bytes: int) -> None:
+        """What a `PinnedArray` gives back."""
+        if self.lost is not None:
+            return
         if size_bytes > PINNED_BLOCK:
-            self.cupy.cuda.runtime.freeHost(address)
+            self._free_pinned(address)
             return
         with self._mutex:
             self._pinned.append(address)
 
-    def close(self) -> None:
-        """Everything that is kept for later goes back to the system."""
-        self.trim()
-        with self._mutex:
-            while self._pinned:
-                self.cupy.cuda.runtime.freeHost(self._pinned.pop())
+    @_checked("cudaFreeHost")
+    def _free_pinned(self, address: int) -> None:
+        self.cupy.cuda.runtime.freeHost(address)
 
     def use(self) -> None:
-        """Makes this the calling thread's device: every thread starts with device 0."""
-        self.cupy.cuda.Device(self.device_id).use()
+        """Makes this the calling thread's device: every thread starts with device 0. Silent about a lost one: the thread may
+        have nothing to do on it."""
+        if self.lost is None:
+            try:
+                self.cupy.cuda.Device(self.device_id).use()
+            except self.errors as fault:
+                error = self.judge("cudaSetDevice", fault)
+                if self.lost is None:
+                    raise error from fault
 
+    @_checked("cudaHostRegister")
     def register(self, address: int, size_bytes: int) -> None:
-        """Locks the pages of host memory, so that copies from it are DMA."""
-        self.cupy.cuda.runtime.hostRegister(address, size_bytes, 0)
+        """Locks the pages of host memory, so that copies from it are DMA. HostMemoryRefused if they cannot be locked."""
+        self._page_lock(size_bytes, self.cupy.cuda.runtime.hostRegister, address, size_bytes, 0)
+
+    def _page_lock(self, size_bytes: int, call: Callable[..., Any], *args: int) -> Any:
+        try:
+            return call(*args)
+        except self.errors as fault:
+            if int(fault.status) != MEMORY_ALLOCATION:
+                raise
+            raise HostMemoryRefused(f"RAM: the driver cannot page-lock {size_bytes / 2**30:.1f} GiB: {fault}") from fault
 
     def unregister(self, address: int) -> None:
+        if self.lost is None:
+            self._unregister(address)
+
+    @_checked("cudaHostUnregister")
+    def _unregister(self, address: int) -> None:
         self.cupy.cuda.runtime.hostUnregister(address)
 
+    @_checked("cudaMemsetAsync")
     def fill(self, address: int, byte: int, size_bytes: int, stream: Any) -> None:
         if size_bytes:
             self.cupy.cuda.runtime.memsetAsync(address, byte, size_bytes, stream.ptr)
 
+    @_checked("cudaMemcpyAsync")
     def copy(self, target: int, source: int, size_bytes: int, stream: Any) -> None:
         """Copies between any two addresses (the driver knows which are device memory). Host memory must be pinned to overlap."""
         if size_bytes:
             self.cupy.cuda.runtime.memcpyAsync(target, source, size_bytes, 4, stream.ptr)  # cudaMemcpyDefault
 
+    @_checked("an upload")
     def upload(self, array: np.ndarray, what: str = "an array") -> Memory:
         """A device copy of a contiguous array; waits for it. For preparation, not for pipelines."""
         memory = self.allocate(array.nbytes, what)
@@ -201,6 +309,7 @@ class CudaDevice:
             runtime.streamSynchronize(0)
         return memory
 
+    @_checked("a download")
     def download(self, address: int, array: np.ndarray) -> np.ndarray:
         """Fills `array` from device memory; waits for it."""
         if array.nbytes:
@@ -209,21 +318,23 @@ class CudaDevice:
 
     # streams and events
 
+    @_checked("cudaStreamCreate")
     def stream(self) -> Any:
         return self.cupy.cuda.Stream(non_blocking=True)
 
+    @_checked("cudaEventCreate")
     def event(self, timing: bool = False) -> Any:
         return self.cupy.cuda.Event(block=True, disable_timing=not timing)
 
+    @_checked("cudaEventRecord")
     def record(self, event: Any, stream: Any) -> None:
         event.record(stream)
 
+    @_checked("cudaStreamWaitEvent")
     def stream_wait(self, stream: Any, event: Any) -> None:
         stream.wait_event(event)
 
+    @_checked("cudaEventSynchronize")
     def wait(self, event: Any) -> None:
         """Blocks the host until the event; faults of earlier launches surface here."""
-        try:
-            event.synchronize()
-        except self.cupy.cuda.runtime.CUDARuntimeError as fault:
-            raise DeviceFault(f"a kernel failed: {fault}") from fault
+        event.synchronize()

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from cuzk import native
-from cuzk.errors import CuzkError, InputError
+from cuzk.errors import InputError
 from cuzk.exec.cpu import CpuDevice, SetState
 from cuzk.exec.cuda import assignment
-from cuzk.exec.cuda.device import DeviceFault
 from cuzk.exec.cuda.residents import Gpu
 from cuzk.exec.cuda.sums import Pending, Sums
 from cuzk.exec.device import Allocation, DeviceLost, Work
@@ -51,6 +50,7 @@ class CudaProver(CpuDevice):
     """Proves with `key` on the GPUs of the scenario's machine, in order of their index."""
 
     name = "cuda"
+    in_worker = True
 
     def __init__(self, *args: Any, open_gpu: Callable[[int], Any] | None = None, **kwargs: Any) -> None:
         """As CpuDevice; `open_gpu` makes the device of an index (tests put an emulation there)."""
@@ -135,27 +135,18 @@ class CudaProver(CpuDevice):
     def resident(self) -> dict[str, int]:
         pools = super().resident()
         for index, gpu in enumerate(self._gpus):
-            gpu.device.use()
-            free, total = gpu.device.memory_info()
+            try:
+                gpu.device.use()
+                free, total = gpu.device.memory_info()
+            except DeviceLost:  # whoever works on it says so
+                continue
             pools[f"vram:{index}"] = total - free
         return pools
 
     # -- work --------------------------------------------------------------------------------------------
 
     def perform(self, work: Work) -> None:
-        try:
-            self._gpus[work.gpu].device.use()
-            self._do(work)
-        except DeviceFault as fault:
-            raise DeviceLost(work.gpu, str(fault)) from fault
-        except (CuzkError, MemoryError):
-            raise
-        except Exception as fault:
-            if type(fault).__module__.startswith("cupy"):  # a launch or a copy that the driver refused
-                raise DeviceLost(work.gpu, str(fault)) from fault
-            raise
-
-    def _do(self, work: Work) -> None:
+        self._gpus[work.gpu].device.use()
         body = COPY if work.is_copy else self._body_of(work.name)
         if body is None:
             super().perform(work)

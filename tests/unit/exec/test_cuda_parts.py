@@ -208,7 +208,8 @@ def driver(monkeypatch):
     runtime = FakeRuntime(1000)
     stream = SimpleNamespace(ptr=0, synchronize=lambda: None)
     cuda = SimpleNamespace(
-        runtime=runtime, Device=lambda index: SimpleNamespace(use=lambda: None), Stream=lambda non_blocking: stream
+        runtime=runtime, driver=SimpleNamespace(CUDADriverError=Refusal), Stream=lambda non_blocking: stream,
+        Device=lambda index: SimpleNamespace(use=lambda: None),
     )
     monkeypatch.setitem(__import__("sys").modules, "cupy", SimpleNamespace(cuda=cuda))
     monkeypatch.setattr("cuzk.exec.cuda.device.module.require_device_arch", lambda index: "sm_90")

@@ -146,13 +146,16 @@ def test_an_interrupt_at_any_moment(phase: str) -> None:
         assert isinstance(played.engine.failure, Interrupted)
 
 
-def test_a_lost_device_leaves_the_others_at_work() -> None:
-    class Loses(NullDevice):
-        def perform(self, work: Work) -> None:
-            if work.gpu == 1 and work.name == "msm_h":
-                raise DeviceLost(1, "sticky")
-            super().perform(work)
+class Loses(NullDevice):
+    """Its second GPU is lost at the first MSM."""
 
+    def perform(self, work: Work) -> None:
+        if work.gpu == 1 and work.name == "msm_h":
+            raise DeviceLost(1, "sticky")
+        super().perform(work)
+
+
+def test_a_lost_device_leaves_the_others_at_work() -> None:
     scene = scenario("phase12", "workload.proofs=8", "machine.ram=755GiB", machine="three-24g-128g")
     played = play(scene, Loses(scale=1e-6, time_scale=5e-4))
     played.assert_clean()
@@ -164,6 +167,71 @@ def test_a_lost_device_leaves_the_others_at_work() -> None:
     whole = {e.proof for e in played.events if e.kind == "complete" and e.partition == -1}
     assert whole | {number for number, _ in engine.failures} == set(range(8))
     assert whole
+
+
+def test_one_device_lost_of_several_and_another_process_to_come() -> None:
+    """Nothing is admitted any more; what is not on the lost device comes out first."""
+    scene = scenario("phase12", "workload.proofs=40", "machine.ram=755GiB", machine="three-24g-128g")
+    played = play(scene, Loses(scale=1e-6, time_scale=5e-4), replaceable=True)
+    played.assert_clean()
+    engine = played.engine
+    assert engine.failure is None and list(engine.lost) == [1]
+    lost_at = next(e.t for e in played.events if e.kind == "fail" and e.name == "device")
+    admitted = [e.proof for e in played.events if e.kind == "admit"]
+    assert len(admitted) < 40 and all(e.t <= lost_at for e in played.events if e.kind == "admit")
+    failed = [number for number, _ in engine.failures]
+    whole = {e.proof: e.t for e in played.events if e.kind == "complete" and e.partition == -1}
+    assert sorted([*failed, *whole]) == admitted
+    assert any(t > lost_at for t in whole.values())
+
+
+def test_the_last_device_lost_and_another_process_to_come() -> None:
+    """What is in flight fails, each proof with the reason; the run does not."""
+    played = play(scenario("phase12", *QUIET), Faulty(DeviceLost(0, "sticky"), step="msm_h", proof=0), replaceable=True)
+    played.assert_clean()
+    engine = played.engine
+    assert engine.failure is None and list(engine.lost) == [0]
+    assert [number for number, _ in engine.failures] == [0, 1, 2]
+    assert {e.name for e in played.events if e.kind == "fail"} == {"device", "proof"}
+    assert [e.proof for e in played.events if e.kind == "admit"] == [0, 1, 2]
+
+
+def test_the_rest_of_a_run_keeps_its_numbers_and_its_clock() -> None:
+    import time
+
+    began_s = time.perf_counter() - 100
+    played = play(scenario("phase12", *QUIET), first=2, start_s=began_s)
+    played.assert_clean()
+    assert [e.proof for e in played.events if e.kind == "admit"] == [2, 3]
+    assert {e.proof for e in played.events if e.kind == "complete" and e.partition == -1} == {2, 3}
+    assert all(e.t >= 100 / played.engine.device.time_scale for e in played.events)
+    assert played.events[0].kind == "alloc"  # loading is on the clock too
+
+
+def test_a_fault_that_surfaces_while_a_set_is_unwound() -> None:
+    """Giving memory back waits for a GPU, so a lost device may be noticed there first."""
+
+    class LosesInFree(Faulty):
+        def free(self, real: Any) -> None:
+            super().free(real)
+            if self.hits and self.error is not None:
+                self.error = None
+                raise DeviceLost(0, "sticky")
+
+    played = play(scenario("phase12", *QUIET), LosesInFree(Broken("no"), step="msm_h"), replaceable=True)
+    played.assert_clean()
+    assert list(played.engine.lost) == [0] and played.engine.failure is None
+
+
+def test_pages_that_cannot_be_locked_fail_the_proof_and_name_ram() -> None:
+    from cuzk.exec.cuda.faults import HostMemoryRefused
+
+    played = play(scenario("phase12", *QUIET), Faulty(HostMemoryRefused("RAM: 4.0 GiB cannot be locked"), step="pin_pages"))
+    played.assert_clean()
+    engine = played.engine
+    assert engine.failure is None and [number for number, _ in engine.failures] == [1]
+    assert engine.oom is not None and engine.oom[1].pool == "ram"
+    assert str(engine.oom[1]) == "RAM: 4.0 GiB cannot be locked"
 
 
 def test_the_last_device_lost_ends_the_run() -> None:
