@@ -9,7 +9,10 @@ import pytest
 from cuzk.circuits.field import MODULUS
 from cuzk.cli.main import main
 from cuzk.errors import InputError, ProofInvalid
+from cuzk.groth16.formats.cwit import CwitFile
 from cuzk.groth16.formats.params import ParamsFile
+from cuzk.groth16.formats.template import load_template
+from cuzk.groth16.template.system import TemplateSystem
 from cuzk.model import Circuit, load_part
 from cuzk.porep.files import load_sealed
 from cuzk.porep.proving import find_params
@@ -228,6 +231,35 @@ def test_witness_for_other_provers(source, sealed_dir, tmp_path, capsys, maker):
     assert len(witness.values) == document["wires"] == maker.template.n_inputs + maker.template.n_aux
     assert document["bits_bytes"] < path.stat().st_size // 30
     fails(["porep", "witness", *given, "-o", path, "--partition", "1"], capsys, "--partition")
+
+
+def test_a_synthetic_witness_as_bits(tmp_path, capsys):
+    """Of one challenge instead of two: it belongs to the template that the same option gives, and satisfies it."""
+    template, bits = tmp_path / "c.tpl", tmp_path / "w.cwit"
+    given = ["--challenges", "1", "--json"]
+    assert main(["circuit", "porep-2k", *given, "--template", str(template)]) == 0
+    circuit = json.loads(capsys.readouterr().out)
+    assert (circuit["challenges"], circuit["inputs"]) == (1, 22)
+    assert main(["porep", "witness", "--synthetic", "2KiB", *given, "-o", str(bits)]) == 0
+    written = json.loads(capsys.readouterr().out)
+    assert bits.stat().st_size < 40 * written["wires"] / 8 < 32 * written["wires"] / 5
+    system = TemplateSystem(load_template(template))
+    assert system.walker.first_unsatisfied(CwitFile(bits).witness(system.template, template)) == -1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["porep", "witness", "--synthetic", "2KiB", "-o", "w.bits"], ".cwit"),
+        (["porep", "witness", "--synthetic", "2KiB", "-o", "w.cwit", "--challenges", "0"], "--challenges 0"),
+        (["porep", "witness", "--sealed", "S", "-o", "w.cwit", "--challenges", "1"], "--synthetic"),
+        (["circuit", "porep-2k", "--challenges", "1000"], "from 1 to"), (["circuit", "mimc", "--challenges", "1"], "porep-"),
+    ],
+)  # fmt: skip
+def test_other_numbers_of_challenges_are_refused(arguments, word, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    fails(arguments, capsys, word)
+    assert not list(tmp_path.iterdir())
 
 
 def test_verify_needs_as_many_proofs_as_partitions(sealed_dir, tmp_path, capsys):

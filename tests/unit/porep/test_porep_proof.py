@@ -37,6 +37,19 @@ def test_2_kib_sector_sealed_proved_and_verified(tmp_path, capsys):
 
 
 @pytest.mark.slow
+def test_a_partition_as_a_template_and_bits(tmp_path, capsys):
+    """No rows, no field elements a wire: template, key, witness, proof, each by its verb."""
+    template, key, bits, out = (str(tmp_path / n) for n in ("c.tpl", "k.ckey", "w.cwit", "out"))
+    given = ["--challenges", "1"]
+    assert main(["circuit", "porep-2k", *given, "--template", template]) == 0
+    assert main(["setup", template, "-o", key, "--quotients", "c-free"]) == 0
+    assert main(["porep", "witness", "--synthetic", "2KiB", *given, "-o", bits]) == 0
+    assert main(["prove", key, bits, "-o", out]) == 0
+    assert main(["verify", key, f"{out}/public.json", f"{out}/proof.json"]) == 0
+    assert "proof verified" in capsys.readouterr().out
+
+
+@pytest.mark.slow
 def test_c_free_proof_of_a_2_kib_sector(tmp_path, capsys):
     """The quotient without C, from the template: A and B alone."""
     data, sector, key = (tmp_path / n for n in ("data", "sector", "development.ckey"))
