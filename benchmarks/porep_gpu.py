@@ -28,8 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from cuzk.exec.memory import process_resident_bytes  # noqa: E402
-from cuzk.groth16.load import load_key  # noqa: E402
-from cuzk.groth16.template.bits import BitWitness  # noqa: E402
+from cuzk.groth16.load import load_key, open_witness  # noqa: E402
 
 SCENARIO = """
 version: 1
@@ -42,7 +41,6 @@ workload: {{proofs: {proofs}}}
 ON_GPU = "srs: vram, pce: vram, quotient: c-free, matvec: gpu, prep_msm: gpu, b_g2_msm: gpu"
 ON_CPU = "srs: mmap, quotient: c-free"
 GPU_STEPS = ("upload", "prep_msm", "matvec", "ntt_h", "msm_h", "batch_add", "tail_msm", "b_g2_msm")
-ARRAYS = ("inputs_mont", "prefix_bits", "prefix_fields_mont", "body_bits", "body_fields_mont")
 SHM = Path("/dev/shm")
 _START_S = time.perf_counter()
 
@@ -70,6 +68,7 @@ class Every:
 def make(sector: str, challenges: int | None, key: Path, witness: Path) -> dict[str, float]:
     """Writes the key and the witness of one partition; what each part took."""
     from cuzk.circuits.porep.shape import shape
+    from cuzk.groth16.formats.cwit import write_cwit
     from cuzk.groth16.setup.development import setup_development
     from cuzk.groth16.template.system import TemplateSystem
     from cuzk.porep.ids import SectorIds, porep_id
@@ -93,24 +92,10 @@ def make(sector: str, challenges: int | None, key: Path, witness: Path) -> dict[
     lap("witness_s")
     maker.require_satisfied(values)
     lap("check_s")
-    np_save(witness, values)
+    write_cwit(witness, values)
     setup_development(TemplateSystem(maker.template), key, quotients=("c-free",), progress=Every())
     lap("setup_s")
     return took
-
-
-def np_save(path: Path, witness: BitWitness) -> None:
-    import numpy as np
-
-    with open(path, "wb") as file:
-        np.savez(file, **{name: getattr(witness, name) for name in ARRAYS})
-
-
-def np_load(path: Path, template: Any) -> BitWitness:
-    import numpy as np
-
-    with np.load(path) as arrays:
-        return BitWitness(template, *(arrays[name] for name in ARRAYS))
 
 
 def work_folder(given: str | None, need_bytes: int) -> tuple[Path, bool]:
@@ -125,7 +110,7 @@ def work_folder(given: str | None, need_bytes: int) -> tuple[Path, bool]:
 # ------------------------------------------------------------------------ runs
 
 
-def prove(name: str, key: Any, witness: BitWitness, policy: str, proofs: int, partitions: int, work: Path,
+def prove(name: str, key: Any, witness: Any, policy: str, proofs: int, partitions: int, work: Path,
           make_device: Any, warm: int) -> dict[str, Any]:  # fmt: skip
     """One run, as `cuzk run` does it. The first `warm` partitions do not count in the steps' times."""
     from cuzk.exec.run import Proving, bind, prove_with
@@ -237,7 +222,7 @@ def main() -> int:
     work, temporary = work_folder(args.work, copies * 3 << 30)
     say(f"work folder {work}")
     stem = f"{args.sector}-{copies}"
-    key_file, witness_file = work / f"{stem}.ckey", work / f"{stem}.npz"
+    key_file, witness_file = work / f"{stem}.ckey", work / f"{stem}.cwit"
     document: dict[str, Any] = {
         "schema_version": 1, "sector": args.sector, "challenges": copies,
         "cores": os.cpu_count(), "python": platform.python_version(),
@@ -248,7 +233,7 @@ def main() -> int:
         if not (key_file.exists() and witness_file.exists()):
             document["made"] = make(args.sector, args.challenges, key_file, witness_file)
         key = load_key(key_file)
-        witness = np_load(witness_file, key.system.template)
+        witness = open_witness(witness_file)(key)
         document |= {"wires": key.n_wires, "rows": key.system.rows, "log_domain": key.log_domain,
                      "key_bytes": key_file.stat().st_size, "witness_bytes": witness.nbytes}  # fmt: skip
         say(f"{key.n_wires:,} wires, domain 2^{key.log_domain}, key {key_file.stat().st_size:,} bytes")
