@@ -39,6 +39,8 @@ policy: {policy}
 workload: {{proofs: {proofs}}}
 """
 ON_GPU = "srs: vram, pce: vram, quotient: c-free, matvec: gpu, prep_msm: gpu, b_g2_msm: gpu"
+SUSTAINED = "pw: 3, gw: 2, j: 2, prestage: before-mutex"
+"""The next partition's bits are uploaded while this one is proved: memory for two is there."""
 ON_CPU = "srs: mmap, quotient: c-free"
 GPU_STEPS = ("upload", "prep_msm", "matvec", "ntt_h", "msm_h", "batch_add", "tail_msm", "b_g2_msm")
 SHM = Path("/dev/shm")
@@ -215,7 +217,7 @@ def main() -> int:
     parser.add_argument("--alone", type=int, default=4, metavar="N", help="partitions one by one, the first not counted (4)")
     parser.add_argument("--proofs", type=int, default=3, metavar="N", help="proofs in the sustained run (default: 3)")
     parser.add_argument("--partitions", type=int, default=10, metavar="N", help="of a proof in the sustained run (default: 10)")
-    parser.add_argument("--sustained", default="pw: 3, gw: 2, j: 2", metavar="POLICY", help="default: pw: 3, gw: 2, j: 2")
+    parser.add_argument("--sustained", default=SUSTAINED, metavar="POLICY", help=f"default: {SUSTAINED}")
     parser.add_argument("-o", "--output", metavar="FILE", help="JSON")
     args = parser.parse_args()
     copies = args.challenges or (18 if args.sector in ("32GiB", "64GiB") else 2)

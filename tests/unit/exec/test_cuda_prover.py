@@ -160,7 +160,7 @@ def test_a_template_all_on_the_gpu(kernels, tmp_path, template, quotient):
 @pytest.mark.slow
 def test_field_elements_for_a_template_become_bits_and_two_sets_share_a_gpu(kernels, tmp_path, template):
     values = template[1].expand_std()
-    policy = ALL_ON_GPU.replace("pw: 1, gw: 1, j: 1", "pw: 2, gw: 2, j: 2")
+    policy = ALL_ON_GPU.replace("pw: 1, gw: 1, j: 1", "pw: 2, gw: 2, j: 2, prestage: before-mutex")
     result, gpu, bound = prove_template(kernels, tmp_path, template, policy, [template[1], values], partitions=2)
     assert result.exit_code == 0, result.error
     assert result.document["measured"]["verified_partitions"] == 2
