@@ -82,7 +82,7 @@ def _vet(scenario: Scenario, result: SimResult) -> None:
 def _enrich(args: argparse.Namespace, scenario: Scenario, result: SimResult) -> None:
     """What was asked for beside the plain run, put into the document."""
     from cuzk import sim
-    from cuzk.report.progress import counter
+    from cuzk.report.progress import counter, done, say
 
     if args.seeds:
         sim.uncertainty(scenario, args.seeds, progress=counter("seed")).apply_to(result)
@@ -91,7 +91,8 @@ def _enrich(args: argparse.Namespace, scenario: Scenario, result: SimResult) -> 
     if args.bench:
         result.extra["bench"] = _bench(args, scenario)
     if not result.fits and not args.no_fix:
-        fix = sim.suggest_fix(scenario, result)
+        fix = sim.suggest_fix(scenario, result, trying=lambda change: say(f"does it fit with {change}?"))
+        done()
         result.extra["smallest_change"] = fix.to_json() if fix else None
 
 

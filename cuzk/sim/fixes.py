@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,8 @@ NO_SLOWER = 1.02
 """Of the changes that fit, the first in order is taken that is at most this much slower than the fastest."""
 
 Settings = dict[str, Any]
+Trying = Callable[[str], None]
+"""Told of every change that is about to be simulated, as `name=value`."""
 
 
 @dataclass(frozen=True)
@@ -56,14 +58,16 @@ class Change:
         }  # fmt: skip
 
 
-def suggest_fix(scenario: Scenario, result: SimResult | None = None, *, seeds: int = SEEDS) -> Change | None:
+def suggest_fix(scenario: Scenario, result: SimResult | None = None, *, seeds: int = SEEDS,
+                trying: Trying = lambda change: None) -> Change | None:  # fmt: skip
     """The smallest change with which `scenario` fits, or None if none of those tried does.
 
-    Single options first, then fewer permits, workers and proofs in flight. Each is simulated with `seeds` seeds.
+    Single options first, then fewer permits, workers and proofs in flight. Each is simulated with `seeds` seeds; `trying` is
+    told of each.
     """
     result = simulate(scenario) if result is None else result
     pool = result.oom.pool if result.oom else None
-    fitting = [replace(found, pool=pool) for found in _tried(scenario, result.seed, seeds) if found is not None]
+    fitting = [replace(found, pool=pool) for found in _tried(scenario, result.seed, seeds, trying) if found is not None]
     paces = [change.result.s_per_proof or float("inf") for change in fitting]
     for change, pace in zip(fitting, paces, strict=True):
         if pace <= NO_SLOWER * min(paces):
@@ -71,12 +75,17 @@ def suggest_fix(scenario: Scenario, result: SimResult | None = None, *, seeds: i
     return None
 
 
-def _tried(scenario: Scenario, seed: int, seeds: int) -> Iterator[Change | None]:
+def _tried(scenario: Scenario, seed: int, seeds: int, trying: Trying) -> Iterator[Change | None]:
     policy = compile(scenario).policy
+
+    def if_fits(settings: Settings, why: str) -> Change | None:
+        trying(", ".join(f"{name}={value}" for name, value in settings.items()))
+        return _if_fits(scenario, settings, why, seed, seeds)
+
     for settings, why in switches(scenario, policy):
-        yield _if_fits(scenario, settings, why, seed, seeds)
+        yield if_fits(settings, why)
     for option, why in (("pw", "fewer syntheses at once"), ("gw", "fewer GPU workers"), ("j", "fewer proofs in flight")):
-        yield _largest_that_fits(scenario, option, getattr(policy, option), why, seed, seeds)
+        yield _largest_that_fits(option, getattr(policy, option), why, if_fits)
 
 
 def switches(scenario: Scenario, policy: Policy) -> list[tuple[Settings, str]]:
@@ -101,14 +110,16 @@ def switches(scenario: Scenario, policy: Policy) -> list[tuple[Settings, str]]:
     return found
 
 
-def _largest_that_fits(scenario: Scenario, option: str, now: int | None, why: str, seed: int, seeds: int) -> Change | None:
+def _largest_that_fits(
+    option: str, now: int | None, why: str, if_fits: Callable[[Settings, str], Change | None]
+) -> Change | None:
     """The largest value of a number below `now` with which it fits; near values one by one, then by halves."""
     if now is None or now < 2:
         return None
     near = list(range(now - 1, max(0, now - 5), -1))
     bad = now
     for value in near:
-        found = _if_fits(scenario, {option: value}, why, seed, seeds)
+        found = if_fits({option: value}, why)
         if found is not None:
             return found
         bad = value
@@ -116,7 +127,7 @@ def _largest_that_fits(scenario: Scenario, option: str, now: int | None, why: st
     low = 0
     while bad - low > 1:
         middle = (bad + low) // 2
-        found = _if_fits(scenario, {option: middle}, why, seed, seeds)
+        found = if_fits({option: middle}, why)
         if found is not None:
             good, low = found, middle
         else:

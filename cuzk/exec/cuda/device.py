@@ -136,7 +136,10 @@ class CudaDevice:
         """A device copy of a contiguous array; waits for it. For preparation, not for pipelines."""
         memory = self.allocate(array.nbytes, what)
         if array.nbytes:
-            self.cupy.cuda.runtime.memcpy(memory.address, array.ctypes.data, array.nbytes, 1)
+            runtime = self.cupy.cuda.runtime
+            runtime.memcpy(memory.address, array.ctypes.data, array.nbytes, 1)
+            # from pageable memory the call returns once the bytes are staged, and other streams do not wait for the default one
+            runtime.streamSynchronize(0)
         return memory
 
     def download(self, address: int, array: np.ndarray) -> np.ndarray:
