@@ -37,7 +37,7 @@ _OWN: dict[str, str] = {
     "d_splits": f"variables + {_TAIL} * (144 if witness_bits else 180) + 2**17",
     "buckets": "0B",
     # what the kernels are granted: they cut their work to fit it
-    "msm_h_temps": f"max(66*domain, {_SCRATCH})",
+    "msm_h_temps": f"max(72*domain, {_SCRATCH})",
     "batch_add_temps": f"max(60*ones_share*variables + variables/4 + {_FULL_BATCH} if prep_msm_gpu else 30*domain, {_SCRATCH})",
     "tail_temps": f"max(20*domain, {_SCRATCH})",
     "b_g2_temps": f"max((30 if prep_msm_gpu else 60)*domain, {_SCRATCH})",
