@@ -113,7 +113,7 @@ def work_folder(given: str | None, need_bytes: int) -> tuple[Path, bool]:
 
 
 def prove(name: str, key: Any, witness: Any, policy: str, proofs: int, partitions: int, work: Path,
-          make_device: Any, warm: int) -> dict[str, Any]:  # fmt: skip
+          traces: Path, make_device: Any, warm: int) -> dict[str, Any]:  # fmt: skip
     """One run, as `cuzk run` does it. The first `warm` partitions do not count in the steps' times."""
     from cuzk.exec.run import Proving, bind, prove_with
     from cuzk.model import load_scenario
@@ -124,7 +124,7 @@ def prove(name: str, key: Any, witness: Any, policy: str, proofs: int, partition
     scenario = scenario.model_copy(update={"circuit": scenario.circuit.model_copy(update={"partitions": partitions})})
     idle_bytes = process_resident_bytes()
     bound = bind(scenario, key, [witness], Proving(str(key.path), ()), idle_bytes=idle_bytes, make_device=make_device)
-    trace = work / f"{name}.jsonl"
+    trace = traces / f"{name}.jsonl"
     say(f"{name}: {proofs} proofs of {partitions}, {policy}")
     result = prove_with(bound, work / name, trace_path=trace)
     document = result.document
@@ -214,6 +214,7 @@ def main() -> int:
     parser.add_argument("--challenges", type=int, metavar="K", help="copies in the partition (default: the sector's)")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--work", metavar="DIR", help="keep key and witness there, and take them from there (default: memory)")
+    parser.add_argument("--traces", metavar="DIR", help="keep the traces there (default: with key and witness)")
     parser.add_argument("--alone", type=int, default=4, metavar="N", help="partitions one by one, the first not counted (4)")
     parser.add_argument("--proofs", type=int, default=3, metavar="N", help="proofs in the sustained run (default: 3)")
     parser.add_argument("--partitions", type=int, default=10, metavar="N", help="of a proof in the sustained run (default: 10)")
@@ -222,6 +223,8 @@ def main() -> int:
     args = parser.parse_args()
     copies = args.challenges or (18 if args.sector in ("32GiB", "64GiB") else 2)
     work, temporary = work_folder(args.work, copies * 3 << 30)
+    traces = Path(args.traces or work)
+    traces.mkdir(parents=True, exist_ok=True)
     say(f"work folder {work}")
     stem = f"{args.sector}-{copies}"
     key_file, witness_file = work / f"{stem}.ckey", work / f"{stem}.cwit"
@@ -248,7 +251,7 @@ def main() -> int:
         for name, policy, proofs, partitions, warm in runs:
             if proofs:
                 policy = f"{policy}, {placed}"
-                row = prove(name, key, witness, policy, proofs, partitions, work, make_device, min(warm, proofs - 1))
+                row = prove(name, key, witness, policy, proofs, partitions, work, traces, make_device, min(warm, proofs - 1))
                 document["runs"].append(row)
                 code = code or row["exit_code"]
     finally:

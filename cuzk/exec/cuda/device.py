@@ -10,7 +10,8 @@ from __future__ import annotations
 import ctypes
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
@@ -140,6 +141,11 @@ class CudaDevice:
         return True
 
     # kernels
+
+    def compile(self, modules: Sequence[str]) -> None:
+        """Compiles the modules that the cache lacks, side by side: each takes seconds, some a minute."""
+        with ThreadPoolExecutor(max_workers=max(1, len(modules))) as pool:
+            list(pool.map(lambda name: module.cubin(name, self.arch), modules))
 
     @_checked("loading a kernel")
     def kernel(self, module_name: str, name: str) -> Any:

@@ -76,13 +76,14 @@ class CudaProver(CpuDevice):
                 f"{self.key.path}: matvec: gpu multiplies {'a template' if template else 'rows of CSR'} by a witness of "
                 f"{forms[template]}, this one is of {forms[not template]}"
             )
-        self._turn_s = sys.getswitchinterval()
-        sys.setswitchinterval(TURN_S)
         for index in range(max(1, plan.gpus)):
             gpu = Gpu(self._open_gpu(index))
             self._gpus.append(gpu)
+            gpu.device.compile(_modules(plan.policy))
             # rows that the GPU makes from a canonical witness are canonical, all others Montgomery
             gpu.place_quotient(self.key, self.quotient, mont=template or not self._multiplies)
+        self._turn_s = sys.getswitchinterval()
+        sys.setswitchinterval(TURN_S)
 
     def close(self) -> None:
         if self._turn_s is not None:
@@ -259,6 +260,17 @@ def _refuse(policy: Policy) -> None:
         raise InputError("policy.matvec: gpu needs the matrices there too (policy.pce: vram)")
     if policy.prep_msm == "gpu" and (policy.matvec, policy.b_g2_msm, policy.srs) != ("gpu", "gpu", "vram"):
         raise InputError("policy.prep_msm: gpu needs all that it works for there too (matvec: gpu, b_g2_msm: gpu, srs: vram)")
+
+
+def _modules(policy: Policy) -> list[str]:
+    """The kernels that a run will need."""
+    groups = ["g1", "g2"] if policy.b_g2_msm == "gpu" else ["g1"]
+    names = ["ntt/ntt", "msm/index", *(f"msm/{part}_{group}" for group in groups for part in ("points", "tail"))]
+    if policy.matvec == "gpu":
+        names.append("r1cs/matvec")
+    if policy.prep_msm == "gpu":
+        names += ["r1cs/split", *(["r1cs/scan"] if policy.witness == "field" else [])]
+    return names
 
 
 def _cuda_device(index: int) -> Any:

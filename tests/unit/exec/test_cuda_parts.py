@@ -249,3 +249,17 @@ def test_small_pinned_blocks_are_kept_until_the_device_closes(driver):
     assert runtime.locked == PINNED_BLOCK
     device.close()
     assert runtime.locked == 0
+
+
+def test_modules_are_compiled_before_a_run(driver, monkeypatch):
+    from cuzk.exec.cuda.module import kernel_root
+    from cuzk.exec.cuda.prover import _modules
+    from cuzk.model import Policy
+
+    everything = Policy(b_g2_msm="gpu", matvec="gpu", prep_msm="gpu", witness="field")
+    compiled: list[tuple[str, str]] = []
+    monkeypatch.setattr("cuzk.exec.cuda.device.module.cubin", lambda name, arch: compiled.append((name, arch)))
+    driver[1].compile(_modules(everything))
+    assert len(compiled) == 9 and all((kernel_root() / f"{name}.cu").exists() and arch == "sm_90" for name, arch in compiled)
+    less = _modules(Policy(b_g2_msm="cpu", matvec="cpu", prep_msm="cpu", witness="field"))
+    assert set(less) < {name for name, _ in compiled} and not any("g2" in name or "r1cs" in name for name in less)

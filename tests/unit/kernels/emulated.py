@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,8 @@ class EmulatedDevice:
         self.launches = 0
         self.registered: set[int] = set()
         self.live: dict[int, int] = {}
+
+    def compile(self, modules: Sequence[str]) -> None: ...
 
     def kernel(self, module_name: str, name: str) -> Any:
         if module_name not in self._modules:
