@@ -95,20 +95,16 @@ class CudaProver(CpuDevice):
         super().close()
 
     def _reside(self, what: str) -> None:
+        """Asked once for each pool, so perhaps for every GPU: what is there already stays."""
         policy = self._plan.policy
-        if what == "srs":
-            if policy.srs not in ("vram", "pinned"):
-                super()._reside(what)
-            for gpu in self._gpus:
-                gpu.device.use()
+        if what != "srs" or policy.srs not in ("vram", "pinned"):
+            super()._reside(what)
+        for gpu in self._gpus:
+            gpu.device.use()
+            if what == "srs" and not gpu.points:
                 gpu.place_key(self.key, self.quotient, str(policy.srs), policy.b_g2_msm == "gpu", self._splits)
-        elif what == "pce":
-            super()._reside(what)
-            for gpu in self._gpus if self._multiplies else ():
-                gpu.device.use()
+            if what == "pce" and self._multiplies and not gpu.has_matrices:
                 gpu.place_matrices(self.key, self.quotient, self._splits)
-        else:
-            super()._reside(what)
 
     # -- memory ------------------------------------------------------------------------------------------
 

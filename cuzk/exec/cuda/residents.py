@@ -117,6 +117,10 @@ class Gpu:
             block.free()
         self.rows["b_g2"] = rows
 
+    @property
+    def has_matrices(self) -> bool:
+        return self.template is not None or bool(self.matrices)
+
     def place_matrices(self, key: ProvingKey, quotient: str, splits: bool) -> None:
         """Those that the quotient needs. A template's come with the places of its field elements if the device splits."""
         system: Any = key.system

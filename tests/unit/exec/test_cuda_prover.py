@@ -203,3 +203,42 @@ def test_a_split_on_the_gpu_needs_what_it_works_for_there(kernels, tmp_path, tem
     policy = ALL_ON_GPU.replace(missing + ", ", "").replace(", " + missing, "")
     with pytest.raises(InputError, match="prep_msm: gpu needs all that it works for there too"):
         prove_template(kernels, tmp_path, template, policy)
+
+
+@pytest.mark.parametrize("b_g2", ["cpu", "gpu"])
+def test_the_cpu_device_walks_the_same_pipelines(tmp_path, template, b_g2):
+    from cuzk.exec.run import Proving, bind, prove_with
+    from cuzk.groth16.load import load_key
+
+    policy = ALL_ON_GPU.replace("b_g2_msm: gpu", f"b_g2_msm: {b_g2}").replace("pw: 1, gw: 1", "pw: 2, gw: 2")
+    scenario = scenario_of(tmp_path, "phase12", policy, partitions=2)
+    bound = bind(scenario, load_key(template[0]), [template[1]], Proving("", (), threads=2), idle_bytes=0)
+    result = prove_with(bound, tmp_path / "out")
+    assert result.exit_code == 0, result.error
+    assert result.document["measured"]["verified_partitions"] == 2
+
+
+def test_two_gpus_hold_the_key_once_each(kernels, tmp_path, template):
+    from cuzk.exec.cuda.prover import CudaProver
+    from cuzk.exec.run import Proving, bind
+    from cuzk.groth16.load import load_key
+    from cuzk.pipeline.plan import compile as compile_scenario
+
+    scenario = scenario_of(tmp_path, "phase12", ALL_ON_GPU)
+    two = scenario.machine.model_copy(update={"gpus": scenario.machine.gpus * 2})
+    scenario = scenario.model_copy(update={"machine": two})
+    gpus = [EmulatedDevice(kernels), EmulatedDevice(kernels)]
+    make = lambda *args: CudaProver(*args, open_gpu=gpus.__getitem__)  # noqa: E731
+    bound = bind(scenario, load_key(template[0]), [template[1]], Proving("", ()), idle_bytes=0, make_device=make)
+    bound.device.open(compile_scenario(bound.scenario))
+    held = []
+    for _ in gpus:  # a pool each asks for its residents
+        for what in ("srs", "pce"):
+            bound.device._reside(what)
+        held.append([gpu.live_bytes() for gpu in gpus])
+    assert held[0] == held[1] and held[0][0] == held[0][1]
+    booked = compile_scenario(bound.scenario).residents()
+    tables = 2**17  # of the transforms
+    assert held[0][0] <= sum(nbytes for name, pool, nbytes in booked if pool == "vram:0" and name != "context") + tables
+    bound.device.close()
+    assert [gpu.live_bytes() for gpu in gpus] == [0, 0]
