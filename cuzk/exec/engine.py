@@ -334,7 +334,9 @@ class Engine:
                 self._fail_proof(set_.proof, oom) if alone else self.fail_run(oom)
             elif isinstance(error, DeviceLost):
                 self._fail_device(error)
-                self._fail_proof(set_.proof, error)
+                self._mark([set_])
+                if not set_.proof.left:  # else it is out already
+                    self._fail_proof(set_.proof, error)
             elif isinstance(error, (KeyboardInterrupt, Interrupted)):
                 self.fail_run(Interrupted("interrupted"))
             else:
@@ -380,9 +382,10 @@ class Engine:
         self.emit(Event(self.now(), "fail", name="device", gpu=error.gpu, reason=describe(error)))
         if self._replaceable:
             self._arrivals.clear()
-        on_it = [actor.set.proof for actor in self._actors if actor.set is not None and actor.on_device == error.gpu]
-        for proof in [proof for proof in self.proofs if not proof.left] if none_left else on_it:
-            self._fail_proof(proof, error)
+        on_it = {actor.set.proof for actor in self._actors if actor.set is not None and actor.on_device == error.gpu}
+        for proof in self.proofs:
+            if not proof.left and (none_left or proof in on_it):
+                self._fail_proof(proof, error)
         for token in self.arbiter.fail("device", error.gpu, describe(error)):
             self._drop(token)
         self.deliver()

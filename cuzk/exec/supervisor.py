@@ -228,8 +228,9 @@ class _Supervised:
         if outcome is not None:
             return outcome
         reason = raised or (Interrupted("interrupted") if self._interrupted else self._worker.why_dead())
-        if first_of_all and (raised is not None or not self._opened):
+        if first_of_all and (raised is not None or (self._interrupted and not self._opened)):
             raise reason
+        opened()
         done = set(self.proofs) - done_before
         outcome, told = aftermath(self.events[first_event:], done, reason, self._now())
         for event in told:

@@ -196,6 +196,16 @@ def test_the_last_device_lost_and_another_process_to_come() -> None:
     assert [e.proof for e in played.events if e.kind == "admit"] == [0, 1, 2]
 
 
+def test_a_proof_that_is_out_is_not_failed_by_a_lost_device() -> None:
+    device = Faulty(DeviceLost(0, "sticky"), step="dealloc_native", every=True)
+    played = play(scenario("phase12", "policy.gw=1", "policy.j=1", "circuit.partitions=1"), device, replaceable=True)
+    played.assert_clean()
+    assert list(played.engine.lost) == [0]
+    failed = [number for number, _ in played.engine.failures]
+    whole = [e.proof for e in played.events if e.kind == "complete" and e.partition == -1]
+    assert 1 in whole and not set(failed) & set(whole)
+
+
 def test_the_rest_of_a_run_keeps_its_numbers_and_its_clock() -> None:
     import time
 
