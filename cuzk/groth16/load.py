@@ -110,7 +110,7 @@ def open_witness(path: Path) -> Callable[[ProvingKey], Witness]:
 
 
 def attach_r1cs(key: ProvingKey, r1cs: Path) -> None:
-    """Give the key's system the matrix C of an R1CS, unless it is a template and has it. Raises InputError when it is the
+    """Give the key's system the matrix C of an R1CS, or have its template in place of rows. Raises InputError when it is the
     R1CS of another circuit.
     """
     other = read_r1cs_system(r1cs).with_input_rows()
@@ -119,6 +119,8 @@ def attach_r1cs(key: ProvingKey, r1cs: Path) -> None:
     for what, ours, found in pairs:
         if ours != found:
             raise InputError(f"{r1cs}: is not the circuit of {key.path}: {found} {what}, the key has {ours}")
+    if isinstance(own, TemplateSystem) and isinstance(other, TemplateSystem) and own.template.is_equal(other.template):
+        return
     mine, theirs = own.expanded(), other.expanded()
     if first_difference(mine, theirs) is not None:
         mine, theirs = mine.merged(), theirs.merged()
@@ -128,7 +130,7 @@ def attach_r1cs(key: ProvingKey, r1cs: Path) -> None:
             message = f"matrix {name} differs in row {row} (counted from 0)"
             raise InputError(f"{r1cs}: is not the circuit of {key.path}: {message}")
         other = theirs
-    if not own.has_c:
+    if not own.has_c or isinstance(other, TemplateSystem):
         key.__dict__["system"] = other
 
 

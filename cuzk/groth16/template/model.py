@@ -118,6 +118,15 @@ class Template:
             for p, q in ((self.prefix, other.prefix), (self.body, other.body))
         ))
 
+    def is_equal(self, other: Template) -> bool:
+        """The same matrices in the same arrays; names do not matter."""
+        pairs = zip(self._arrays(), other._arrays(), strict=True)
+        return self.has_variables_of(other) and all(np.array_equal(mine, theirs) for mine, theirs in pairs)
+
+    def _arrays(self) -> list[np.ndarray]:
+        matrices = [m for p in (self.prefix, self.body) for m in p.matrices]
+        return [a for m in matrices for a in (m.row_ptr, m.col, m.coef_id)] + [self.coefficients_mont]
+
     def variables_digest(self) -> str:
         """BLAKE2b-256, hexadecimal, of what `has_variables_of` compares."""
         digest = blake2b(digest_size=32)
@@ -128,8 +137,7 @@ class Template:
 
     @property
     def nbytes(self) -> int:
-        parts = [a for p in (self.prefix, self.body) for m in p.matrices for a in (m.row_ptr, m.col, m.coef_id)]
-        return sum(a.nbytes for a in parts) + self.coefficients_mont.nbytes
+        return sum(a.nbytes for a in self._arrays())
 
     def nonzeros(self) -> tuple[int, int, int]:
         """Of A (rows of the inputs included), B, C of the whole system."""

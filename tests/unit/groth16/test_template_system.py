@@ -178,6 +178,27 @@ def test_a_template_file_beside_a_key_of_rows(case, tmp_path):
         prove(key, wrong)
 
 
+def test_a_template_file_beside_a_key_takes_its_rows_place(case, tmp_path, monkeypatch):
+    """Rows give way to the template; an equal template is told without rows; another one is refused by its row."""
+    system, _ = case
+    save_template(system.template, tmp_path / "c.tpl")
+    for name, each in (("rows", system.expanded()), ("template", system)):
+        setup_development(each, tmp_path / f"{name}.ckey", quotients=("c-free",))
+    assert isinstance(load_key(tmp_path / "rows.ckey", tmp_path / "c.tpl").system, TemplateSystem)
+    body = system.template.body
+    a = body.matrices[0]
+    coef_id = a.coef_id.copy()
+    coef_id[3] ^= 1
+    wrong = replace(system.template, body=replace(body, matrices=(replace(a, coef_id=coef_id), *body.matrices[1:])))
+    save_template(wrong, tmp_path / "wrong.tpl")
+    row = system.template.prefix.rows + int(np.searchsorted(a.row_ptr, 3, "right")) - 1
+    for name in ("rows", "template"):
+        with pytest.raises(InputError, match=rf"matrix A differs in row {row} "):
+            load_key(tmp_path / f"{name}.ckey", tmp_path / "wrong.tpl")
+    monkeypatch.setattr(TemplateSystem, "expanded", lambda self: pytest.fail("expanded"))
+    load_key(tmp_path / "template.ckey", tmp_path / "c.tpl")
+
+
 def test_long_columns_are_cut_between_threads(case, tmp_path, monkeypatch):
     """However small the pieces, the sums are the same: files of two setups with the same secrets are equal."""
     secrets = Secrets(11, 12, 13, 14, 15)
