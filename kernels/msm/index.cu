@@ -4,8 +4,9 @@
 
 using namespace cuzk;
 
-#define SHAPE_PARAMETERS u32 c, u32 windows, u32 sets, u32 first_set, u32 group_sets, u32 low_bits, u32 points, u32 stride
-#define SHAPE SortShape{c, windows, sets, first_set, group_sets, low_bits, points, stride}
+#define SHAPE_PARAMETERS \
+    u32 narrow, u32 wide, u32 windows, u32 sets, u32 first_set, u32 group_sets, u32 low_bits, u32 points, u32 stride
+#define SHAPE SortShape{narrow, wide, windows, sets, first_set, group_sets, low_bits, points, stride}
 
 CUZK_KERNEL(256, 4)
 msm_digits(SHAPE_PARAMETERS, const uint4* scalars, u32 mont, u32* digits, u32* partition_count) {
@@ -71,22 +72,31 @@ round_pairs(const u32* start, const u32* references, u32 segments, const u32* pa
 }
 
 // Bucket reduction: the buckets of a set form a matrix, bucket = high * 2^column_bits + low. Segments: all rows of all sets, then
-// all columns. Sum of (bucket + 1) B = 2^column_bits * sum of high * Row + sum of (low + 1) * Column.
+// all columns. Sum of (bucket + 1) B = 2^column_bits * sum of high * Row + sum of (low + 1) * Column. The first `wide` sets have
+// 2^(row_bits + 1) rows, the others 2^row_bits.
 CUZK_KERNEL(256, 8)
-fold_segments(u32 sets, u32 bucket_bits, u32 column_bits, u32* start, u32* references, u32* counts) {
-    const u32 row_bits = bucket_bits - column_bits;
-    const u32 buckets = sets << bucket_bits, rows = sets << row_bits, columns = sets << column_bits;
+fold_segments(u32 sets, u32 wide, u32 row_bits, u32 column_bits, u32* start, u32* references, u32* counts) {
+    const u32 rows = (sets + wide) << row_bits, buckets = rows << column_bits, columns = sets << column_bits;
+    const u32 wide_columns = wide << column_bits, wide_buckets = wide << (row_bits + 1 + column_bits);
     for (u32 e = global_thread(); e < 2 * buckets; e += global_threads()) {
         u32 bucket = e;
         if (e >= buckets) {
-            u32 segment = (e - buckets) >> row_bits, high = (e - buckets) & ((1u << row_bits) - 1);
-            u32 set = segment >> column_bits, low = segment & ((1u << column_bits) - 1);
-            bucket = set << bucket_bits | high << column_bits | low;
+            const bool in_wide = e - buckets < wide_buckets;
+            const u32 base = in_wide ? 0 : wide_buckets, bits = row_bits + in_wide, place = e - buckets - base;
+            const u32 column = place >> bits, high = place & ((1u << bits) - 1);
+            const u32 set = column >> column_bits, low = column & ((1u << column_bits) - 1);
+            bucket = base + (set << (bits + column_bits)) + (high << column_bits) + low;
         }
         references[e] = REF_POINT | bucket;
     }
-    for (u32 s = global_thread(); s <= rows + columns; s += global_threads())
-        start[s] = s <= rows ? s << column_bits : buckets + ((s - rows) << row_bits);
+    for (u32 s = global_thread(); s <= rows + columns; s += global_threads()) {
+        u32 first = s << column_bits;
+        if (s > rows) {
+            const u32 column = s - rows;
+            first = buckets + (column << row_bits) + ((column < wide_columns ? column : wide_columns) << row_bits);
+        }
+        start[s] = first;
+    }
     if (global_thread() == 0) counts[0] = 2 * buckets;
 }
 

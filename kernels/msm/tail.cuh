@@ -116,12 +116,13 @@ using namespace cuzk;
 
 // Block 2 set: the rows of a set, block 2 set + 1: its columns. See fold_segments.
 CUZK_KERNEL(TAIL_THREADS, 1)
-KERNEL_NAME(weighted_sums, CUZK_GROUP)(const u32* result, u32 sets, u32 row_bits, u32 column_bits, const unsigned char* points,
+KERNEL_NAME(weighted_sums, CUZK_GROUP)(const u32* result, u32 sets, u32 wide, u32 row_bits, u32 column_bits, const unsigned char* points,
                                        unsigned char* pool, unsigned char* out) {
     const u32 set = blockIdx.x / 2, columns = blockIdx.x % 2;
-    const u32 base = columns ? (sets << row_bits) + (set << column_bits) : set << row_bits;
-    weighted_sum<CUZK_LANE_FIELD>(result + base, 1u << (columns ? column_bits : row_bits), columns, points, pool, out,
-                                            blockIdx.x);
+    const u32 rows_before = (set + (set < wide ? set : wide)) << row_bits, all_rows = (sets + wide) << row_bits;
+    const u32 base = columns ? all_rows + (set << column_bits) : rows_before;
+    const u32 bits = columns ? column_bits : row_bits + (set < wide);
+    weighted_sum<CUZK_LANE_FIELD>(result + base, 1u << bits, columns, points, pool, out, blockIdx.x);
 }
 
 CUZK_KERNEL(128, 3)

@@ -61,6 +61,52 @@ def test_random(device, group, n, bits):
     assert np.array_equal(device_msm(device, group, points, values, digit_bits=bits), host_msm(group, points, values))
 
 
+def digits(value: int, widths: list[int]) -> list[int]:
+    """Signed digits of a scalar, lowest first: -2^(c-1) .. 2^(c-1) - 1 each, the highest up to 2^(c-1)."""
+    sign = -1 if 2 * value > R else 1
+    rest, found = min(value, R - value), []
+    for width in widths[:-1]:
+        digit = (rest + (1 << (width - 1))) % (1 << width) - (1 << (width - 1))
+        found.append(sign * digit)
+        rest = (rest - digit) >> width
+    return [*found, sign * rest]
+
+
+@pytest.mark.parametrize(
+    ("bits", "tables"),
+    [(2, 1), (3, 1), (4, 1), (13, 1), (17, 1), (6, 3), (13, 20), (3, 7), pytest.param(24, 11, marks=pytest.mark.slow)],
+)
+def test_sorted_references(device, bits, tables):
+    """Every bucket of every group of sets gets exactly the references whose digit names it; digits wide and narrow."""
+    values = [0, 1, R - 1, R // 2, R // 2 + 1, *(random.Random(bits).randrange(R) for _ in range(60))]
+    n = len(values)
+    plan = plan_msm(n, "g1", 1 << 34, multiprocessors=1, digit_bits=bits, tables=tables)
+    widths = [plan.narrow_bits + (w % plan.sets < plan.wide_sets) for w in range(plan.windows)]
+    assert max(widths) == plan.digit_bits and sum(widths) >= 255 > sum(widths[:-1])
+    expected: dict[tuple[int, int], set[int]] = {}
+    for i, value in enumerate(values):
+        found = digits(value, widths)
+        assert sum(d << sum(widths[:w]) for w, d in enumerate(found)) == (value if 2 * value <= R else value - R)
+        for w, d in enumerate(found):
+            if d:
+                reference = (1 << 31 if d < 0 else 0) | 1 << 30 | (w // plan.sets * n + i)
+                expected.setdefault((w % plan.sets, abs(d) - 1), set()).add(reference)
+    msm, held = Msm(device, plan), device.upload(scalars(values))
+    per_call = max(1, plan.sets // 2)
+    for first_set in range(0, plan.sets, per_call):
+        sets = min(per_call, plan.sets - first_set)
+        msm._sort(held.address, n, n, first_set, sets, False, None)
+        start = device.download(msm._at["start_a"], np.empty(plan.buckets(first_set, sets) + 1, dtype=np.uint32))
+        references = device.download(msm._at["references_a"], np.empty(start[-1], dtype=np.uint32))
+        got = {}
+        for s in range(first_set, first_set + sets):
+            base = plan.buckets(first_set, s - first_set)
+            for b in np.flatnonzero(np.diff(start[base : base + plan.buckets(s, 1) + 1])):
+                got[s, int(b)] = set(references[start[base + b] : start[base + b + 1]].tolist())
+        assert got == {key: refs for key, refs in expected.items() if first_set <= key[0] < first_set + sets}
+    msm.free()
+
+
 SKEWED = {
     "all zero": lambda i, n: 0,
     "all one": lambda i, n: 1,
