@@ -44,9 +44,9 @@ CUZK_KERNEL(SCAN_THREADS, 4) count_starts(const u32* count, u32 n, const u64* su
 
 // The rounds. `round` picks the counters; a round without references returns at once, so a fixed number of rounds is
 // launched and the host never waits for a count.
-CUZK_KERNEL(SCAN_THREADS, 4) round_tile_sums(const u32* start, u32 segments, u64* sums, const u32* counts, u32 round) {
+CUZK_KERNEL(SCAN_THREADS, 4) round_tile_sums(const u32* start, u32 segments, u32 bits, u64* sums, const u32* counts, u32 round) {
     if (counts[2 * round] == 0) return;
-    scan_tile_sums(NextRoundOf{start}, segments, sums);
+    scan_tile_sums(NextRoundOf{start, bits}, segments, sums);
 }
 
 CUZK_KERNEL(1024, 1) round_scan_sums(u64* sums, u32 tiles, u32* counts, u32 round) {
@@ -58,17 +58,17 @@ CUZK_KERNEL(1024, 1) round_scan_sums(u64* sums, u32 tiles, u32* counts, u32 roun
 }
 
 CUZK_KERNEL(SCAN_THREADS, 4)
-round_starts(const u32* start, const u32* references, u32 segments, const u64* sums, u32* pair_start, u32* next_start, u32* result,
-             const u32* counts, u32 round) {
+round_starts(const u32* start, const u32* references, u32 segments, u32 bits, const u64* sums, u32* job_start, u32* next_start,
+             u32* result, const u32* counts, u32 round) {
     if (counts[2 * round] == 0) return;
-    cuzk::round_starts(start, references, segments, sums, pair_start, next_start, result);
+    cuzk::round_starts(start, references, segments, bits, sums, job_start, next_start, result);
 }
 
 CUZK_KERNEL(256, 8)
-round_pairs(const u32* start, const u32* references, u32 segments, const u32* pair_start, const u32* next_start, uint2* pairs,
-            u32* next_references, const u32* counts, u32 round, u32* ticket) {
+round_pairs(const u32* start, const u32* references, u32 segments, const u32* job_start, const u32* next_start, uint2* pairs,
+            u32* next_references, u32* result, const u32* counts, u32 round, u32* ticket) {
     if (global_thread() == 0) *ticket = 0;
-    cuzk::round_pairs(start, references, segments, pair_start, counts[2 * round + 1], next_start, pairs, next_references);
+    cuzk::round_pairs(start, references, segments, job_start, counts[2 * round + 1], next_start, pairs, next_references, result);
 }
 
 // Bucket reduction: the buckets of a set form a matrix, bucket = high * 2^column_bits + low. Segments: all rows of all sets, then

@@ -10,9 +10,8 @@ import numpy as np
 from cuzk.errors import OutOfMemoryError
 
 from .arena import Layout
-from .msm import TAIL_THREADS, XYZZ_BYTES
 from .msm_plan import LANES, MAX_BATCH, MAX_INDEX, PAIR_BLOCKS_PER_SM, PAIR_THREADS, POINT_BYTES, SCAN_TILE, Group, rounds_for
-from .segments import INDEX, scan_counts, sum_segments, tail_module, u32
+from .segments import INDEX, TAIL_THREADS, XYZZ_BYTES, pair_references, scan_counts, tail_module, u32
 
 # References left when the rounds end and plain additions take over: a round of few pairs costs an inversion's latency.
 FINISH_AT = 1 << 18
@@ -53,7 +52,7 @@ class BatchAddPlan:
                 ("sums", 8 * -(-max(self.words, 1) // SCAN_TILE)),
                 ("start_a", 8),
                 ("start_b", 8),
-                ("pair_start", 8),
+                ("job_start", 8),
                 ("result", 4),
                 ("references_a", 4 * self.selected),
                 ("references_b", 4 * (pairs + 1)),
@@ -146,9 +145,8 @@ class BatchAdd:
             stream,
         )
         device.fill(at["result"], 0xFF, 4, stream)
-        references, count = sum_segments(
-            device, stream, plan, at, segments=1, longest=plan.selected, points=points, stop_at=FINISH_AT
-        )
+        rounds = max(0, rounds_for(plan.selected) - rounds_for(FINISH_AT))
+        references, count = pair_references(device, stream, plan, at, rounds=rounds, points=points)
         kernel = device.kernel(tail_module(plan.group), f"sum_points_{plan.group}")
         shared = TAIL_THREADS * XYZZ_BYTES
         # What is left: a block an SM, a few references a thread. If few bits were set, the rounds finished and the

@@ -16,10 +16,19 @@ from cuzk import native
 
 from .arena import aligned
 from .msm_plan import TILE, TILE_THREADS, Group, MsmPlan, Residency, plan_msm
-from .segments import INDEX, add_pairs, list_pairs, points_module, scan_counts, sum_segments, tail_module, u32
+from .segments import (
+    INDEX,
+    TAIL_THREADS,
+    XYZZ_BYTES,
+    add_pairs,
+    list_pairs,
+    points_module,
+    scan_counts,
+    sum_segments,
+    tail_module,
+    u32,
+)
 
-TAIL_THREADS = 256  # as in kernels/msm/tail.cuh
-XYZZ_BYTES = 192  # of one lane
 R = 0x73EDA753299D7D483339D80809A1D80553BDA402FFFE5BFEFFFFFFFF00000001  # the order of both groups
 
 
@@ -199,7 +208,8 @@ class Msm:
         plan, device, at = self.plan, self.device, self._at
         total = plan.buckets(first_set, sets)
         device.fill(at["result"], 0xFF, 4 * total, stream)
-        sum_segments(device, stream, plan, at, segments=total, longest=plan.tables * count, points=points)
+        lengths = {"longest": plan.tables * count, "pair_rounds": plan.fill_rounds}
+        sum_segments(device, stream, plan, at, segments=total, points=points, **lengths)
         target = at["merged"] if merge else buckets
         # Memory-bound copies: 8 blocks of 128 an SM.
         device.launch(
@@ -231,7 +241,8 @@ class Msm:
             stream,
         )
         segments = plan.fold_segments(first_set, sets)
-        sum_segments(device, stream, plan, at, segments=segments, longest=plan.longest_fold, points=buckets)
+        lengths = {"longest": plan.longest_fold, "pair_rounds": plan.fold_rounds(first_set, sets)}
+        sum_segments(device, stream, plan, at, segments=segments, points=buckets, **lengths)
         # One block a weighted sum: its tree needs a barrier at every level.
         device.launch(
             device.kernel(tail_module(plan.group), f"weighted_sums_{plan.group}"),

@@ -35,6 +35,9 @@ MAX_INDEX = 1 << 30  # a reference has 30 bits of index
 MAX_ELEMENTS = 1 << 32  # counters are u32
 PAIR_THREADS, PAIR_BLOCKS_PER_SM = 512, 1  # as in kernels/msm/points.cuh
 MAX_BATCH = 128  # pairs that share an inversion; as in kernels/ec/pair_add.cuh
+# References of a bucket reduction that groups take over. A group's addition takes 14 multiplications instead of 6, and a team's
+# latency is about 0.15 ms; a round of pairs needs 0.13 ms for its launches and an inversion.
+GROUPS_AT = 1 << 18
 # In additions of the accumulation (0.29 ns in G1), from kernel times of 2^24. A digit besides its addition: sorting and listing
 # of pairs, 33 ps. A bucket: two additions of the reduction, gathering (0.1 ns), the scans of every round (0.05 ns).
 DIGIT_COST, BUCKET_COST = 1.11, 2.5
@@ -128,6 +131,16 @@ class MsmPlan:
         return ((sets + self.wide_in(first_set, sets)) << self.row_bits) + (sets << self.column_bits)
 
     @property
+    def fill_rounds(self) -> int:
+        """Rounds of pairs that leave no more than one reference in the buckets of random scalars: mean + 6 deviations."""
+        mean = self.row / 2**self.unit_bits
+        return rounds_for(math.ceil(mean + 6 * math.sqrt(mean) + 6))
+
+    def fold_rounds(self, first_set: int, sets: int) -> int:
+        """Rounds of pairs until so few references are left that groups take less time."""
+        return rounds_for(-(-2 * self.buckets(first_set, sets) // GROUPS_AT))
+
+    @property
     def row(self) -> int:
         """References of one bucket set, at most, while one chunk is accumulated."""
         return self.tables * self.chunk
@@ -186,7 +199,7 @@ class MsmPlan:
             ("bucket_count", 4 * buckets),
             ("start_a", 4 * (segments + 1)),
             ("start_b", 4 * (segments + 1)),
-            ("pair_start", 4 * (segments + 1)),
+            ("job_start", 4 * (segments + 1)),
             ("result", 4 * segments),
             ("sums", 8 * -(-segments // SCAN_TILE)),
             ("references_a", 4 * references),

@@ -112,10 +112,41 @@ SKEWED = {
     "all one": lambda i, n: 1,
     "all r-1": lambda i, n: R - 1,
     "all equal": lambda i, n: R // 3,
+    "two values": lambda i, n: (R // 3, R // 5)[i % 3 == 0],
     "mostly zero": lambda i, n: 5**100 % R if i % 100 == 7 else 0,
     "half of r and its neighbours": lambda i, n: (R - 1) // 2 + i % 3 - 1,
     "digits at their limits": lambda i, n: sum(1 << 9 * w + 8 for w in range(28)) + i % 3 - 1,
 }
+
+
+@pytest.mark.parametrize("group", ["g1", "g2"])
+@pytest.mark.parametrize("points", ["distinct", "identical", "two", "infinite"])
+@pytest.mark.parametrize(("pair_rounds", "group_bits"), [(0, 2), (1, 5), (3, 2), (20, 5)])
+def test_long_buckets_by_any_rounds(device, group, points, pair_rounds, group_bits, monkeypatch):
+    """Whatever is left after the rounds of pairs is summed in groups: a bucket of all points, also if every sum is a doubling."""
+    monkeypatch.setattr("cuzk.exec.cuda.msm_plan.MsmPlan.fill_rounds", pair_rounds)
+    monkeypatch.setattr("cuzk.exec.cuda.msm_plan.GROUPS_AT", 1 << 4 * min(pair_rounds, 3))
+    monkeypatch.setattr("cuzk.exec.cuda.segments.MAX_GROUP_BITS", group_bits)
+    n = 200
+    p = some_points(group, 2, 5)
+    p = {"distinct": some_points(group, n, 6), "identical": p[[0] * n], "two": p[[0, 1] * (n // 2)], "infinite": 0 * p[[0] * n]}[points]
+    values = scalars([5 if i < 190 else 2 + 4 * (i % 3) for i in range(n)])
+    values[::70] = scalars([R - 5])[0]
+    assert np.array_equal(device_msm(device, group, p, values, digit_bits=4), host_msm(group, p, values))
+
+
+def test_doublings_in_every_round_and_batch(device, monkeypatch):
+    """Nothing but equal points, and batches that mix them with others: the inversions of doublings are shared as well."""
+    monkeypatch.setattr("cuzk.exec.cuda.msm_plan.PAIR_THREADS", 32)
+    monkeypatch.setattr("cuzk.exec.cuda.segments.PAIR_THREADS", 32)
+    n = 300
+    equal = some_points("g1", 1, 7)[[0] * n]
+    mixed = some_points("g1", n, 8)
+    mixed[: n // 2] = mixed[0]
+    rng = random.Random(9)
+    values = scalars([rng.randrange(R) for _ in range(n)])
+    for points in (equal, mixed):
+        assert np.array_equal(device_msm(device, "g1", points, values, digit_bits=5), host_msm("g1", points, values))
 
 
 @pytest.mark.parametrize("kind", SKEWED)
