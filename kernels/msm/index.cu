@@ -100,10 +100,11 @@ fold_segments(u32 sets, u32 wide, u32 row_bits, u32 column_bits, u32* start, u32
     if (global_thread() == 0) counts[0] = 2 * buckets;
 }
 
-// Pairs (point i, reference second + step * i), for additions without a sort: two arrays of buckets (0, 1), doublings
-// (REF_POINT, 1), one point added to all (its reference, 0).
-CUZK_KERNEL(256, 8) list_pairs(u32 n, u32 second, u32 step, uint2* pairs, u32* pair_count, u32* ticket) {
-    for (u32 i = global_thread(); i < n; i += global_threads()) pairs[i] = make_uint2(REF_POINT | i, second + step * i);
+// Pairs (point first_step * i, reference second + step * i), for additions without a sort: two arrays of buckets (1, 0, 1), one
+// point added to all (1, its reference, 0), neighbours (2, REF_POINT | 1, 2).
+CUZK_KERNEL(256, 8) list_pairs(u32 n, u32 first_step, u32 second, u32 step, uint2* pairs, u32* pair_count, u32* ticket) {
+    for (u32 i = global_thread(); i < n; i += global_threads())
+        pairs[i] = make_uint2(REF_POINT | first_step * i, second + step * i);
     if (global_thread() == 0) {
         *pair_count = n;
         *ticket = 0;
@@ -116,20 +117,30 @@ CUZK_DEVICE u32 bitmap_word(const u32* bitmap, u32 words, u32 n, u32 i) {
     return i == n / 32 ? bitmap[i] & ((1u << n % 32) - 1) : bitmap[i];
 }
 
-CUZK_KERNEL(256, 8) bitmap_counts(const u32* bitmap, u32 words, u32 n, u32* count) {
-    for (u32 i = global_thread(); i < words; i += global_threads()) count[i] = __popc(bitmap_word(bitmap, words, n, i));
+// Of the bits, the lower ones of the pairs (2i, 2i + 1) that are set both and whose sum is known: one reference instead of two.
+CUZK_DEVICE u32 set_pairs(u32 bits, u32 pair_sums) { return pair_sums ? bits & bits >> 1 & 0x55555555u : 0; }
+
+CUZK_KERNEL(256, 8) bitmap_counts(const u32* bitmap, u32 words, u32 n, u32 pair_sums, u32* count) {
+    for (u32 i = global_thread(); i < words; i += global_threads()) {
+        const u32 bits = bitmap_word(bitmap, words, n, i);
+        count[i] = __popc(bits) - __popc(set_pairs(bits, pair_sums));
+    }
 }
 
-// A warp takes 32 words, one after another: a lane a bit, so that references leave side by side.
+// A warp takes 32 words, one after another: a lane a bit, so that references leave side by side. The sum of points 2i and 2i + 1
+// is point n + i.
 CUZK_KERNEL(256, 8)
-bitmap_references(const u32* bitmap, u32 words, u32 n, const u32* word_start, u32* references, u32* start) {
+bitmap_references(const u32* bitmap, u32 words, u32 n, u32 pair_sums, const u32* word_start, u32* references, u32* start) {
     const u32 lane = lane_id(), below = (1u << lane) - 1;
     for (u32 first = global_thread() - lane; first < words; first += global_threads()) {
         const u32 own_bits = bitmap_word(bitmap, words, n, first + lane);
         const u32 own_start = first + lane < words ? word_start[first + lane] : 0;
         for (u32 j = 0; j < 32; j++) {
             const u32 bits = __shfl_sync(FULL_WARP, own_bits, j), at = __shfl_sync(FULL_WARP, own_start, j);
-            if (bits >> lane & 1) references[at + __popc(bits & below)] = REF_POINT | (32 * (first + j) + lane);
+            const u32 pairs = set_pairs(bits, pair_sums), listed = bits & ~(pairs << 1);
+            const u32 point = 32 * (first + j) + lane;
+            if (listed >> lane & 1)
+                references[at + __popc(listed & below)] = REF_POINT | (pairs >> lane & 1 ? n + point / 2 : point);
         }
     }
     if (global_thread() == 0) {

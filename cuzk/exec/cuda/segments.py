@@ -52,13 +52,18 @@ def scan_counts(device: Any, stream: Any, count: int, n: int, sums: int, total: 
 REF_POINT = 1 << 30  # as in kernels/msm/references.cuh
 
 
-def list_pairs(device: Any, stream: Any, at: dict[str, int], n: int, count: int, *, second: int, step: int) -> None:
-    """pairs[i] = (point i, reference second + step * i), i < n; n to address `count`. Streaming: 2048 threads an SM."""
+def list_pairs(
+    device: Any, stream: Any, at: dict[str, int], n: int, count: int, *, second: int, step: int, first_step: int = 1
+) -> None:
+    """pairs[i] = (point first_step * i, reference second + step * i), i < n; n to address `count`.
+
+    Streaming: 2048 threads an SM.
+    """
     device.launch(
         device.kernel(INDEX, "list_pairs"),
         8 * device.multiprocessors,
         256,
-        (u32(n), u32(second), u32(step), at["pairs"], count, at["ticket"]),
+        (u32(n), u32(first_step), u32(second), u32(step), at["pairs"], count, at["ticket"]),
         stream,
     )
 

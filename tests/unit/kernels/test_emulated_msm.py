@@ -16,7 +16,7 @@ from cuzk.errors import OutOfMemoryError  # noqa: E402
 from cuzk.exec.cuda.batch_add import BatchAdd, plan_batch_add  # noqa: E402
 from cuzk.exec.cuda.msm import Msm, plan_bytes  # noqa: E402
 from cuzk.exec.cuda.msm_plan import plan_msm  # noqa: E402
-from cuzk.exec.cuda.tables import build_tables  # noqa: E402
+from cuzk.exec.cuda.tables import build_pair_sums, build_tables  # noqa: E402
 
 from .emulated import EmulatedDevice  # noqa: E402
 
@@ -129,7 +129,12 @@ def test_long_buckets_by_any_rounds(device, group, points, pair_rounds, group_bi
     monkeypatch.setattr("cuzk.exec.cuda.segments.MAX_GROUP_BITS", group_bits)
     n = 200
     p = some_points(group, 2, 5)
-    p = {"distinct": some_points(group, n, 6), "identical": p[[0] * n], "two": p[[0, 1] * (n // 2)], "infinite": 0 * p[[0] * n]}[points]
+    p = {
+        "distinct": some_points(group, n, 6),
+        "identical": p[[0] * n],
+        "two": p[[0, 1] * (n // 2)],
+        "infinite": 0 * p[[0] * n],
+    }[points]
     values = scalars([5 if i < 190 else 2 + 4 * (i % 3) for i in range(n)])
     values[::70] = scalars([R - 5])[0]
     assert np.array_equal(device_msm(device, group, p, values, digit_bits=4), host_msm(group, p, values))
@@ -253,21 +258,51 @@ def test_too_small_a_budget_is_refused_before_any_launch(device):
     assert device.launches == before
 
 
+@pytest.mark.parametrize("pair_sums", [False, True])
 @pytest.mark.parametrize("group", ["g1", "g2"])
-@pytest.mark.parametrize(("n", "share"), [(0, 1.0), (1, 1.0), (77, 0.5), (500, 0.9), (2500, 0.5), (500, 0.0), (400, 0.01)])
-def test_batch_add(device, group, n, share, monkeypatch):
+@pytest.mark.parametrize(
+    ("n", "share"), [(0, 1.0), (1, 1.0), (2, 1.0), (77, 0.5), (501, 0.9), (2500, 0.5), (500, 0.0), (400, 0.01), (95, 1.0)]
+)
+def test_batch_add(device, group, n, share, pair_sums, monkeypatch):
     monkeypatch.setattr("cuzk.exec.cuda.batch_add.FINISH_AT", 32)
     monkeypatch.setattr("cuzk.exec.cuda.batch_add.FINISH_BLOCKS", 2)
     points = some_points(group, n, n)
+    points[::9] = 0
+    points[5::12] = points[4::12][: len(points[5::12])]  # equal neighbours, of one pair and of two
+    points[6::24] = points[5::24][: len(points[6::24])]
+    negate = native.g1_neg if group == "g1" else native.g2_neg
+    points[15::24] = negate(points[14::24][: len(points[15::24])].copy())
     bits = np.random.default_rng(n).random(n) < share
     words = np.zeros(-(-n // 32) * 4, dtype=np.uint8)
     packed = np.packbits(bits, bitorder="little")
     words[: len(packed)] = packed
     if n % 32:
         words[-1] |= 0x80  # a bit past the last point
+        words[n // 8] |= 1 << n % 8  # and one beside it
     expected = (native.batch_add_g1 if group == "g1" else native.batch_add_g2)(points, packed)
-    add = BatchAdd(device, plan_batch_add(n, group, 1 << 34, multiprocessors=1))
-    held = device.upload(points), device.upload(words)
+    plan = plan_batch_add(n, group, 1 << 34, selected=int(bits.sum()), multiprocessors=1, pair_sums=pair_sums)
+    add = BatchAdd(device, plan)
+    held = device.upload(np.concatenate([points, 0 * points[: n // 2] if pair_sums else points[:0]])), device.upload(words)
+    if pair_sums:
+        build_pair_sums(device, group, n, held[0].address, None)
     got = add.run(held[0].address, held[1].address, None).result()
-    add.free()
+    for block in (add, *held):
+        block.free()
     assert np.array_equal(got, expected)
+
+
+@pytest.mark.parametrize("group", ["g1", "g2"])
+def test_sums_of_neighbouring_points(device, group, monkeypatch):
+    monkeypatch.setattr("cuzk.exec.cuda.tables.PAIR_SUMS_CHUNK", 7)
+    n = 45
+    points = some_points(group, n, 3)
+    points[4] = points[5]
+    points[6:9] = 0
+    points[11] = (native.g1_neg if group == "g1" else native.g2_neg)(points[10:11])[0]
+    held = device.upload(np.concatenate([points, points[: n // 2]]))
+    build_pair_sums(device, group, n, held.address, None)
+    got = device.download(held.address, np.empty((n + n // 2, points.shape[1]), dtype=np.uint64))
+    add = native.batch_add_g1 if group == "g1" else native.batch_add_g2
+    both = np.array([3], dtype=np.uint8)
+    assert np.array_equal(got, np.concatenate([points, *(add(points[2 * i : 2 * i + 2], both) for i in range(n // 2))]))
+    held.free()
