@@ -26,7 +26,7 @@ TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 SMALL = {
     "test_msm.py": [
         *(f"test_random[{n}-{group}]" for n in (1, 3, 100, 4097) for group in ("g1", "g2")),
-        *(f"test_batch_add[1000-0.5-{group}]" for group in ("g1", "g2")),
+        *(f"test_batch_add[1000-0.5-{group}-{sums}]" for group in ("g1", "g2") for sums in (False, True)),
     ],
     "test_ntt.py": [
         *(f"test_against_host[{log_n}]" for log_n in (1, 4, 9, 11, 13)),

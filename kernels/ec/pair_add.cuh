@@ -73,12 +73,38 @@ struct PairMask {
     CUZK_DEVICE void set(u32 k) { (k < 64 ? low : high) |= 1ull << (k & 63); }
     CUZK_DEVICE bool get(u32 k) const { return (k < 64 ? low : high) >> (k & 63) & 1; }
     CUZK_DEVICE bool any() const { return (low | high) != 0; }
+    CUZK_DEVICE u32 size() const { return static_cast<u32>(__popcll(low) + __popcll(high)); }
 };
 
-// The pairs of a batch that pair_add left out, one inversion each where there is something to divide: infinity, doubling, P - P, and
-// x = 0. Called by whole warps.
+// The prefix products of a thread's batch, in planes of 16 bytes a lane.
 template <class F>
-CUZK_DEVICE_CALL void pair_add_special(const uint2* pairs, u32 last, PairSource<F> source, u32 first, u32 batch, PairMask left_out) {
+CUZK_DEVICE void store_prefix(uint4* scratch, u32 k, const F& product) {
+#pragma unroll
+    for (int i = 0; i < 3; i++)
+        scratch[(k * 3 + i) * 32] =
+            make_uint4(product.v.v[4 * i], product.v.v[4 * i + 1], product.v.v[4 * i + 2], product.v.v[4 * i + 3]);
+}
+template <class F>
+CUZK_DEVICE F load_prefix(const uint4* scratch, u32 k) {
+    F product;
+#pragma unroll
+    for (int i = 0; i < 3; i++) {
+        uint4 t = scratch[(k * 3 + i) * 32];
+        product.v.v[4 * i] = t.x;
+        product.v.v[4 * i + 1] = t.y;
+        product.v.v[4 * i + 2] = t.z;
+        product.v.v[4 * i + 3] = t.w;
+    }
+    return product;
+}
+
+// The pairs of a batch that pair_add left out: infinity, doubling, P - P, and x = 0. Where there is something to divide, again one
+// inversion a thread, so that nothing but doublings costs about twice what sums cost. Called by whole warps.
+template <class F>
+CUZK_DEVICE_CALL void pair_add_special(const uint2* pairs, u32 last, PairSource<F> source, u32 first, u32 batch, PairMask left_out,
+                                       uint4* scratch) {
+    F product = F::one(), inverse = F::one();
+    bool divides = false;
     for (u32 k = 0; k < batch; k++) {
         const bool mine = left_out.get(k);
         if (!__any_sync(FULL_WARP, mine)) continue;
@@ -86,17 +112,36 @@ CUZK_DEVICE_CALL void pair_add_special(const uint2* pairs, u32 last, PairSource<
         const uint2 pair = pairs[p < last ? p : last];
         F x1 = source.x(pair.x), x2 = source.x(pair.y), d = x2 - x1;
         const u32 flags = suspicions(x1, x2, d);
+        F y1 = source.y(pair.x), y2 = source.y(pair.y);
+        const PairKind kind = classify(flags, y1, y2);
+        store_prefix(scratch, k, product);
+        if (kind == PAIR_DOUBLE) d = y1.dbl();
+        if (!mine || kind > PAIR_DOUBLE) d = F::one();
+        divides |= mine && kind <= PAIR_DOUBLE;
+        product = product * d;
+    }
+    const bool any_divides = __any_sync(FULL_WARP, divides);
+    if (any_divides) inverse = product.inverse();
+    for (u32 k = batch; k-- > 0;) {
+        const bool mine = left_out.get(k);
+        if (!__any_sync(FULL_WARP, mine)) continue;
+        const u32 p = first + k * (32 / F::LANES);
+        const uint2 pair = pairs[p < last ? p : last];
+        F x1 = source.x(pair.x), x2 = source.x(pair.y), d = x2 - x1;
+        const u32 flags = suspicions(x1, x2, d);
         F y1 = source.y(pair.x), y2 = source.y(pair.y), numerator = y2 - y1;
-        PairKind kind = classify(flags, y1, y2);
+        const PairKind kind = classify(flags, y1, y2);
         F x3 = F::zero(), y3 = F::zero();
-        if (__any_sync(FULL_WARP, mine && kind <= PAIR_DOUBLE)) {
+        if (any_divides) {
             F xx = x1.sqr(), twice = y1.dbl();
             xx = xx.dbl() + xx;
             if (kind == PAIR_DOUBLE) {
                 d = twice;
                 numerator = xx;
             }
-            F lambda = numerator * d.inverse();
+            if (!mine || kind > PAIR_DOUBLE) d = F::one();
+            F lambda = numerator * (inverse * load_prefix<F>(scratch, k));
+            inverse = inverse * d;
             x3 = lambda.sqr() - x1 - x2;
             y3 = lambda * (x1 - x3) - y1;
         }
@@ -141,10 +186,7 @@ CUZK_DEVICE void pair_add(const uint2* __restrict__ pairs, u32 pair_count, const
             const uint2 pair = next;
             next = pairs[p + UNITS < last ? p + UNITS : last];
             F x1 = source.x(pair.x), x2 = source.x(pair.y);
-#pragma unroll
-            for (int i = 0; i < 3; i++)
-                scratch[(k * 3 + i) * 32] =
-                    make_uint4(product.v.v[4 * i], product.v.v[4 * i + 1], product.v.v[4 * i + 2], product.v.v[4 * i + 3]);
+            store_prefix(scratch, k, product);
             F d = x2 - x1;
             u32 flags = suspicions(x1, x2, d);
             if (p > last)
@@ -153,22 +195,17 @@ CUZK_DEVICE void pair_add(const uint2* __restrict__ pairs, u32 pair_count, const
                 d = F::one(), left_out.set(k);
             product = product * d;
         }
-        F inverse = product.inverse();
+        // Nothing but infinities and doublings (empty buckets, equal points): there is nothing to peel off.
+        const u32 own = first > last ? 0 : (last - first) / UNITS + 1;
+        const bool all_left_out = __all_sync(FULL_WARP, left_out.size() == (own < batch ? own : batch));
+        F inverse = all_left_out ? product : product.inverse();
         next = pairs[first + (batch - 1) * UNITS < last ? first + (batch - 1) * UNITS : last];
-        for (u32 k = batch; k-- > 0;) {
+        for (u32 k = all_left_out ? 0 : batch; k-- > 0;) {
             const u32 p = first + k * UNITS;
             const uint2 pair = next;
             const u32 before_p = k ? p - UNITS : p;
             next = pairs[before_p < last ? before_p : last];
-            F before;
-#pragma unroll
-            for (int i = 0; i < 3; i++) {
-                uint4 t = scratch[(k * 3 + i) * 32];
-                before.v.v[4 * i] = t.x;
-                before.v.v[4 * i + 1] = t.y;
-                before.v.v[4 * i + 2] = t.z;
-                before.v.v[4 * i + 3] = t.w;
-            }
+            F before = load_prefix<F>(scratch, k);
             const unsigned char *a = source.at(pair.x), *b = source.at(pair.y);
             F x1 = load_coordinate<F>(a, 0, 0), x2 = load_coordinate<F>(b, 0, 0);
             F y1 = load_coordinate<F>(a, 0, 1), y2 = load_coordinate<F>(b, 0, 1);
@@ -187,7 +224,7 @@ CUZK_DEVICE void pair_add(const uint2* __restrict__ pairs, u32 pair_count, const
                 store_coordinate(pool, slot, 1, y3);
             }
         }
-        if (__any_sync(FULL_WARP, left_out.any())) pair_add_special<F>(pairs, last, source, first, batch, left_out);
+        if (__any_sync(FULL_WARP, left_out.any())) pair_add_special<F>(pairs, last, source, first, batch, left_out, scratch);
     }
 }
 

@@ -4,8 +4,9 @@
 
 using namespace cuzk;
 
-#define SHAPE_PARAMETERS u32 c, u32 windows, u32 sets, u32 first_set, u32 group_sets, u32 low_bits, u32 points, u32 stride
-#define SHAPE SortShape{c, windows, sets, first_set, group_sets, low_bits, points, stride}
+#define SHAPE_PARAMETERS \
+    u32 narrow, u32 wide, u32 windows, u32 sets, u32 first_set, u32 group_sets, u32 low_bits, u32 points, u32 stride
+#define SHAPE SortShape{narrow, wide, windows, sets, first_set, group_sets, low_bits, points, stride}
 
 CUZK_KERNEL(256, 4)
 msm_digits(SHAPE_PARAMETERS, const uint4* scalars, u32 mont, u32* digits, u32* partition_count) {
@@ -43,9 +44,9 @@ CUZK_KERNEL(SCAN_THREADS, 4) count_starts(const u32* count, u32 n, const u64* su
 
 // The rounds. `round` picks the counters; a round without references returns at once, so a fixed number of rounds is
 // launched and the host never waits for a count.
-CUZK_KERNEL(SCAN_THREADS, 4) round_tile_sums(const u32* start, u32 segments, u64* sums, const u32* counts, u32 round) {
+CUZK_KERNEL(SCAN_THREADS, 4) round_tile_sums(const u32* start, u32 segments, u32 bits, u64* sums, const u32* counts, u32 round) {
     if (counts[2 * round] == 0) return;
-    scan_tile_sums(NextRoundOf{start}, segments, sums);
+    scan_tile_sums(NextRoundOf{start, bits}, segments, sums);
 }
 
 CUZK_KERNEL(1024, 1) round_scan_sums(u64* sums, u32 tiles, u32* counts, u32 round) {
@@ -57,43 +58,53 @@ CUZK_KERNEL(1024, 1) round_scan_sums(u64* sums, u32 tiles, u32* counts, u32 roun
 }
 
 CUZK_KERNEL(SCAN_THREADS, 4)
-round_starts(const u32* start, const u32* references, u32 segments, const u64* sums, u32* pair_start, u32* next_start, u32* result,
-             const u32* counts, u32 round) {
+round_starts(const u32* start, const u32* references, u32 segments, u32 bits, const u64* sums, u32* job_start, u32* next_start,
+             u32* result, const u32* counts, u32 round) {
     if (counts[2 * round] == 0) return;
-    cuzk::round_starts(start, references, segments, sums, pair_start, next_start, result);
+    cuzk::round_starts(start, references, segments, bits, sums, job_start, next_start, result);
 }
 
 CUZK_KERNEL(256, 8)
-round_pairs(const u32* start, const u32* references, u32 segments, const u32* pair_start, const u32* next_start, uint2* pairs,
-            u32* next_references, const u32* counts, u32 round, u32* ticket) {
+round_pairs(const u32* start, const u32* references, u32 segments, const u32* job_start, const u32* next_start, uint2* pairs,
+            u32* next_references, u32* result, const u32* counts, u32 round, u32* ticket) {
     if (global_thread() == 0) *ticket = 0;
-    cuzk::round_pairs(start, references, segments, pair_start, counts[2 * round + 1], next_start, pairs, next_references);
+    cuzk::round_pairs(start, references, segments, job_start, counts[2 * round + 1], next_start, pairs, next_references, result);
 }
 
 // Bucket reduction: the buckets of a set form a matrix, bucket = high * 2^column_bits + low. Segments: all rows of all sets, then
-// all columns. Sum of (bucket + 1) B = 2^column_bits * sum of high * Row + sum of (low + 1) * Column.
+// all columns. Sum of (bucket + 1) B = 2^column_bits * sum of high * Row + sum of (low + 1) * Column. The first `wide` sets have
+// 2^(row_bits + 1) rows, the others 2^row_bits.
 CUZK_KERNEL(256, 8)
-fold_segments(u32 sets, u32 bucket_bits, u32 column_bits, u32* start, u32* references, u32* counts) {
-    const u32 row_bits = bucket_bits - column_bits;
-    const u32 buckets = sets << bucket_bits, rows = sets << row_bits, columns = sets << column_bits;
+fold_segments(u32 sets, u32 wide, u32 row_bits, u32 column_bits, u32* start, u32* references, u32* counts) {
+    const u32 rows = (sets + wide) << row_bits, buckets = rows << column_bits, columns = sets << column_bits;
+    const u32 wide_columns = wide << column_bits, wide_buckets = wide << (row_bits + 1 + column_bits);
     for (u32 e = global_thread(); e < 2 * buckets; e += global_threads()) {
         u32 bucket = e;
         if (e >= buckets) {
-            u32 segment = (e - buckets) >> row_bits, high = (e - buckets) & ((1u << row_bits) - 1);
-            u32 set = segment >> column_bits, low = segment & ((1u << column_bits) - 1);
-            bucket = set << bucket_bits | high << column_bits | low;
+            const bool in_wide = e - buckets < wide_buckets;
+            const u32 base = in_wide ? 0 : wide_buckets, bits = row_bits + in_wide, place = e - buckets - base;
+            const u32 column = place >> bits, high = place & ((1u << bits) - 1);
+            const u32 set = column >> column_bits, low = column & ((1u << column_bits) - 1);
+            bucket = base + (set << (bits + column_bits)) + (high << column_bits) + low;
         }
         references[e] = REF_POINT | bucket;
     }
-    for (u32 s = global_thread(); s <= rows + columns; s += global_threads())
-        start[s] = s <= rows ? s << column_bits : buckets + ((s - rows) << row_bits);
+    for (u32 s = global_thread(); s <= rows + columns; s += global_threads()) {
+        u32 first = s << column_bits;
+        if (s > rows) {
+            const u32 column = s - rows;
+            first = buckets + (column << row_bits) + ((column < wide_columns ? column : wide_columns) << row_bits);
+        }
+        start[s] = first;
+    }
     if (global_thread() == 0) counts[0] = 2 * buckets;
 }
 
-// Pairs (point i, reference second + step * i), for additions without a sort: two arrays of buckets (0, 1), doublings
-// (REF_POINT, 1), one point added to all (its reference, 0).
-CUZK_KERNEL(256, 8) list_pairs(u32 n, u32 second, u32 step, uint2* pairs, u32* pair_count, u32* ticket) {
-    for (u32 i = global_thread(); i < n; i += global_threads()) pairs[i] = make_uint2(REF_POINT | i, second + step * i);
+// Pairs (point first_step * i, reference second + step * i), for additions without a sort: two arrays of buckets (1, 0, 1), one
+// point added to all (1, its reference, 0), neighbours (2, REF_POINT | 1, 2).
+CUZK_KERNEL(256, 8) list_pairs(u32 n, u32 first_step, u32 second, u32 step, uint2* pairs, u32* pair_count, u32* ticket) {
+    for (u32 i = global_thread(); i < n; i += global_threads())
+        pairs[i] = make_uint2(REF_POINT | first_step * i, second + step * i);
     if (global_thread() == 0) {
         *pair_count = n;
         *ticket = 0;
@@ -106,20 +117,30 @@ CUZK_DEVICE u32 bitmap_word(const u32* bitmap, u32 words, u32 n, u32 i) {
     return i == n / 32 ? bitmap[i] & ((1u << n % 32) - 1) : bitmap[i];
 }
 
-CUZK_KERNEL(256, 8) bitmap_counts(const u32* bitmap, u32 words, u32 n, u32* count) {
-    for (u32 i = global_thread(); i < words; i += global_threads()) count[i] = __popc(bitmap_word(bitmap, words, n, i));
+// Of the bits, the lower ones of the pairs (2i, 2i + 1) that are set both and whose sum is known: one reference instead of two.
+CUZK_DEVICE u32 set_pairs(u32 bits, u32 pair_sums) { return pair_sums ? bits & bits >> 1 & 0x55555555u : 0; }
+
+CUZK_KERNEL(256, 8) bitmap_counts(const u32* bitmap, u32 words, u32 n, u32 pair_sums, u32* count) {
+    for (u32 i = global_thread(); i < words; i += global_threads()) {
+        const u32 bits = bitmap_word(bitmap, words, n, i);
+        count[i] = __popc(bits) - __popc(set_pairs(bits, pair_sums));
+    }
 }
 
-// A warp takes 32 words, one after another: a lane a bit, so that references leave side by side.
+// A warp takes 32 words, one after another: a lane a bit, so that references leave side by side. The sum of points 2i and 2i + 1
+// is point n + i.
 CUZK_KERNEL(256, 8)
-bitmap_references(const u32* bitmap, u32 words, u32 n, const u32* word_start, u32* references, u32* start) {
+bitmap_references(const u32* bitmap, u32 words, u32 n, u32 pair_sums, const u32* word_start, u32* references, u32* start) {
     const u32 lane = lane_id(), below = (1u << lane) - 1;
     for (u32 first = global_thread() - lane; first < words; first += global_threads()) {
         const u32 own_bits = bitmap_word(bitmap, words, n, first + lane);
         const u32 own_start = first + lane < words ? word_start[first + lane] : 0;
         for (u32 j = 0; j < 32; j++) {
             const u32 bits = __shfl_sync(FULL_WARP, own_bits, j), at = __shfl_sync(FULL_WARP, own_start, j);
-            if (bits >> lane & 1) references[at + __popc(bits & below)] = REF_POINT | (32 * (first + j) + lane);
+            const u32 pairs = set_pairs(bits, pair_sums), listed = bits & ~(pairs << 1);
+            const u32 point = 32 * (first + j) + lane;
+            if (listed >> lane & 1)
+                references[at + __popc(listed & below)] = REF_POINT | (pairs >> lane & 1 ? n + point / 2 : point);
         }
     }
     if (global_thread() == 0) {

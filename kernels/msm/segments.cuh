@@ -1,12 +1,13 @@
-// Sums of many lists of points at once, in rounds. A segment is a list of references; a round pairs up neighbours inside every
+// Sums of many lists of points at once, in rounds. A segment is a list of references; a round adds up neighbours inside every
 // segment, so the longest list decides the number of rounds only, and one list of a million costs what a million of
-// short ones cost. The kernels here move references; pair_add does the arithmetic.
+// short ones cost. Most rounds make pairs (pair_add does the arithmetic); where few references are left, a round adds up groups of
+// 2^bits (sum_groups), which costs more an addition and less in launches and latency. The kernels here move references.
 //
 //   start[s] .. start[s+1]   segment s in references[]        (round r)
-//   pair_start[s]            its first pair in pairs[]
-//   counts[2 r]              references in round r; counts[2 r + 1] pairs in round r
+//   job_start[s]             its first pair or group
+//   counts[2 r]              references in round r; counts[2 r + 1] pairs or groups in round r
 //
-// A segment of one reference is finished: the reference goes to result[s], and the segment is empty from then on.
+// A segment of which one reference is left is finished: the reference goes to result[s], and the segment is empty from then on.
 #pragma once
 
 #include "blocks.cuh"
@@ -44,16 +45,20 @@ struct CountsOf {  // plain counters
         for (int i = 0; i < 4; i++) out[i] = c[i];
     }
 };
-CUZK_DEVICE u64 next_round(u32 length) {  // references of the next round, pairs of this one
-    return static_cast<u64>(length / 2) << 32 | (length > 1 ? (length + 1) / 2 : 0);
+// References of the next round, and pairs (bits = 1) or groups of this one.
+CUZK_DEVICE u64 next_round(u32 length, u32 bits) {
+    const u32 left = static_cast<u32>((static_cast<u64>(length) + (1u << bits) - 1) >> bits);
+    const u32 jobs = length < 2 ? 0 : bits == 1 ? length / 2 : left;
+    return static_cast<u64>(jobs) << 32 | (left > 1 ? left : 0);
 }
 struct NextRoundOf {
     const u32* start;
+    u32 bits;
     CUZK_DEVICE void operator()(u32 first, u32 n, u64 out[4]) const {
         u32 s[5];
         load4(s, start, first, n + 1, 0);
         s[4] = first + 4 <= n ? start[first + 4] : 0;
-        for (u32 i = 0; i < 4; i++) out[i] = first + i < n ? next_round(s[i + 1] - s[i]) : 0;
+        for (u32 i = 0; i < 4; i++) out[i] = first + i < n ? next_round(s[i + 1] - s[i], bits) : 0;
     }
 };
 
@@ -100,7 +105,7 @@ CUZK_DEVICE void counts_to_starts(const u32* count, u32 n, const u64* sums, u32*
     if (first + 4 >= n) start[n] = static_cast<u32>(before);
 }
 
-CUZK_DEVICE void round_starts(const u32* start, const u32* references, u32 segments, const u64* sums, u32* pair_start,
+CUZK_DEVICE void round_starts(const u32* start, const u32* references, u32 segments, u32 bits, const u64* sums, u32* job_start,
                               u32* next_start, u32* result) {
     const u32 first = blockIdx.x * SCAN_TILE + threadIdx.x * SCAN_PER_THREAD;
     u32 s[5] = {0, 0, 0, 0, 0};
@@ -108,42 +113,47 @@ CUZK_DEVICE void round_starts(const u32* start, const u32* references, u32 segme
     if (first < segments) {
         load4(s, start, first, segments + 1, 0);
         if (first + 4 <= segments) s[4] = start[first + 4];
-        for (u32 i = 0; i < 4; i++) values[i] = first + i < segments ? next_round(s[i + 1] - s[i]) : 0;
+        for (u32 i = 0; i < 4; i++) values[i] = first + i < segments ? next_round(s[i + 1] - s[i], bits) : 0;
     }
     u64 before = block_exclusive_scan<SCAN_THREADS>(values[0] + values[1] + values[2] + values[3], total) + sums[blockIdx.x];
     if (first >= segments) return;
-    u32 next[4], pair[4];
+    u32 next[4], job[4];
     for (u32 i = 0; i < 4; i++) {
         if (first + i < segments && s[i + 1] - s[i] == 1) result[first + i] = references[s[i]];
         next[i] = static_cast<u32>(before);
-        pair[i] = static_cast<u32>(before >> 32);
+        job[i] = static_cast<u32>(before >> 32);
         before += values[i];
     }
     store4(next_start, first, segments, next);
-    store4(pair_start, first, segments, pair);
+    store4(job_start, first, segments, job);
     if (first + 4 >= segments) {
         next_start[segments] = static_cast<u32>(before);
-        pair_start[segments] = static_cast<u32>(before >> 32);
+        job_start[segments] = static_cast<u32>(before >> 32);
     }
 }
 
 // Writes the pairs of a round, and the references of the next: a pair's sum will lie where pair_add puts it. A warp takes 256
 // neighbouring pairs, finds the segments of the first and the last, and each lane searches between those.
-CUZK_DEVICE void round_pairs(const u32* start, const u32* references, u32 segments, const u32* pair_start, u32 pair_count,
-                             const u32* next_start, uint2* pairs, u32* next_references) {
+CUZK_DEVICE void round_pairs(const u32* start, const u32* references, u32 segments, const u32* job_start, u32 pair_count,
+                             const u32* next_start, uint2* pairs, u32* next_references, u32* result) {
     constexpr u32 CHUNK = 256;
     const u32 warps = global_threads() / 32;
     for (u64 chunk = static_cast<u64>(global_thread() / 32) * CHUNK; chunk < pair_count; chunk += static_cast<u64>(warps) * CHUNK) {
         u32 begin = static_cast<u32>(chunk), end = begin + CHUNK < pair_count ? begin + CHUNK : pair_count;
-        u32 low = last_at_most(pair_start, 0, segments - 1, begin);
-        u32 high = last_at_most(pair_start, low, segments - 1, end - 1);
+        u32 low = last_at_most(job_start, 0, segments - 1, begin);
+        u32 high = last_at_most(job_start, low, segments - 1, end - 1);
         for (u32 p = begin + lane_id(); p < end; p += 32) {
-            u32 s = last_at_most(pair_start, low, high, p);
-            u32 place = p - pair_start[s], i = start[s] + 2 * place, length = start[s + 1] - start[s];
+            u32 s = last_at_most(job_start, low, high, p);
+            u32 place = p - job_start[s], i = start[s] + 2 * place, length = start[s + 1] - start[s];
             u32 a = references[i], b = references[i + 1];
             pairs[p] = make_uint2(a, b);
+            const u32 sum = !(a & REF_POINT) ? a : !(b & REF_POINT) ? b : p;
+            if (length == 2) {
+                result[s] = sum;
+                continue;
+            }
             u32 out = next_start[s] + place;
-            next_references[out] = !(a & REF_POINT) ? a : !(b & REF_POINT) ? b : p;
+            next_references[out] = sum;
             if (2 * place + 3 == length) next_references[out + 1] = references[i + 2];
         }
     }

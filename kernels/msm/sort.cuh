@@ -1,12 +1,15 @@
 // Sorting the signed digits of many scalars by bucket, in two counting passes: first into partitions (the high bits of a bucket
 // number), then within a partition into buckets. Order inside a bucket does not matter, so ranks come from counters in shared memory.
 //
-// A scalar k (replaced by r - k with the opposite sign if k > r/2) is cut into `windows` digits of c bits. Adding the constant
-// sum 2^(c w + c - 1) first and subtracting 2^(c-1) from every digit afterwards makes digits of -2^(c-1) .. 2^(c-1) - 1 without
-// carries. Digit 0 contributes nothing and is dropped. |digit| - 1 is the bucket, the sign goes to the point.
+// A scalar k (replaced by r - k with the opposite sign if k > r/2) is cut into `windows` digits. Adding half of every digit's range
+// first, sum 2^(bit + c - 1) for digits of c bits at `bit`, and subtracting it from every digit afterwards makes digits of
+// -2^(c-1) .. 2^(c-1) - 1 without carries; the highest may reach 2^(c-1). Digit 0 contributes nothing and is dropped. |digit| - 1 is
+// the bucket, the sign goes to the point.
 //
-// Window w belongs to bucket set w % sets and takes its points from table w / sets: table j holds the points times 2^(c sets j).
-// Without tables, sets = windows. A call handles `group_sets` sets from `first_set` on.
+// Window w belongs to bucket set w % sets and takes its points from table w / sets: table j holds the points times 2^j of all bits
+// of the sets before. Without tables, sets = windows. A call handles `group_sets` sets from `first_set` on. The first `wide` sets have
+// digits of narrow + 1 bits, the others of `narrow`: widths that add up to the scalar's bits waste no window. The buckets of
+// a call lie set after set, counted in units of 2^(narrow - 1): a wide set has two.
 #pragma once
 
 #include "../ff/fp.hpp"
@@ -18,11 +21,12 @@ namespace cuzk {
 constexpr u32 TILE_THREADS = 512;
 constexpr u32 TILE_PER_THREAD = 16;
 constexpr u32 TILE = TILE_THREADS * TILE_PER_THREAD;  // elements a block sorts at once
-constexpr u32 MAX_LOW_BITS = 10;
+constexpr u32 MAX_LOW_BITS = 12;
 constexpr u32 DIGIT_NEGATIVE = 1u << 31;
 
 struct SortShape {
-    u32 c;           // bits of a digit
+    u32 narrow;      // bits of a narrow digit
+    u32 wide;        // sets with one bit more, of the whole MSM
     u32 windows;     // digits of a scalar
     u32 sets;        // bucket sets of the whole MSM
     u32 first_set;   // of this call
@@ -31,7 +35,14 @@ struct SortShape {
     u32 points;      // of this call
     u32 stride;      // points of a whole table
 
-    CUZK_DEVICE u32 partitions_per_set() const { return 1u << (c - 1 - low_bits); }
+    CUZK_DEVICE u32 digit_bits(u32 set) const { return narrow + (set < wide); }
+    // Units of the call's sets before its set number `local`.
+    CUZK_DEVICE u32 units(u32 local) const {
+        const u32 wide_here = wide > first_set ? wide - first_set : 0;
+        return local + (local < wide_here ? local : wide_here);
+    }
+    CUZK_DEVICE u32 first_partition(u32 local) const { return units(local) << (narrow - 1 - low_bits); }
+    CUZK_DEVICE u32 partitions() const { return first_partition(group_sets); }
     CUZK_DEVICE u32 tables() const { return (windows + sets - 1) / sets; }
     CUZK_DEVICE u32 row() const { return tables() * points; }  // digits of a set: table 0, table 1, ...
 };
@@ -40,19 +51,19 @@ struct SortShape {
 CUZK_DEVICE void sort_digits(const SortShape& shape, const uint4* scalars, bool mont, u32* digits, u32* partition_count) {
     CUZK_DYNAMIC_SHARED(u32, count);
     __shared__ u32 offset[9];
-    const u32 counters = shape.group_sets * shape.partitions_per_set();
+    const u32 counters = shape.partitions();
     for (u32 i = threadIdx.x; i < counters; i += blockDim.x) count[i] = 0;
     if (threadIdx.x < 9) {
-        u32 limb = 0;
-        for (u32 w = 0; w < shape.windows; w++) {
-            u32 bit = shape.c * w + shape.c - 1;
-            if (bit / 32 == threadIdx.x) limb |= 1u << bit % 32;
+        u32 limb = 0, end = 0;
+        for (u32 w = 0, set = 0; w < shape.windows; w++) {
+            end += shape.digit_bits(set);
+            if ((end - 1) / 32 == threadIdx.x) limb |= 1u << (end - 1) % 32;
+            if (++set == shape.sets) set = 0;
         }
         offset[threadIdx.x] = limb;
     }
     __syncthreads();
     const u32 tables = shape.tables(), n = shape.points, row = shape.row();
-    const u32 digit_mask = (1u << shape.c) - 1, half = 1u << (shape.c - 1);
     for (u32 base = blockIdx.x * blockDim.x; base < n; base += global_threads()) {
         const u32 i = base + threadIdx.x;
         const bool valid = i < n;
@@ -90,21 +101,22 @@ CUZK_DEVICE void sort_digits(const SortShape& shape, const uint4* scalars, bool 
         k[8] = static_cast<u32>(carry) + offset[8];
         u32 set = 0, table = 0;
         for (u32 w = 0; w < tables * shape.sets; w++) {
+            const u32 bits = shape.digit_bits(set), half = 1u << (bits - 1);
             u32 digit = 0;
             if (valid && w < shape.windows) {
-                u32 raw = k[0] & digit_mask;
+                u32 raw = w + 1 < shape.windows ? k[0] & (2 * half - 1) : k[0];
                 if (raw > half) digit = raw - half;
                 if (raw < half) digit = (half - raw) | DIGIT_NEGATIVE;
                 if (digit && negative) digit ^= DIGIT_NEGATIVE;
             }
 #pragma unroll
-            for (int j = 0; j < 8; j++) k[j] = static_cast<u32>((static_cast<u64>(k[j + 1]) << 32 | k[j]) >> shape.c);
-            k[8] >>= shape.c;
+            for (int j = 0; j < 8; j++) k[j] = static_cast<u32>((static_cast<u64>(k[j + 1]) << 32 | k[j]) >> bits);
+            k[8] >>= bits;
             if (set >= shape.first_set && set < shape.first_set + shape.group_sets) {
                 u32 local = set - shape.first_set;
                 if (valid) digits[static_cast<u64>(local) * row + static_cast<u64>(table) * n + i] = digit;
                 u32 bucket = (digit & ~DIGIT_NEGATIVE) - 1;
-                count_up(count, local * shape.partitions_per_set() + (bucket >> shape.low_bits), digit != 0);
+                count_up(count, shape.first_partition(local) + (bucket >> shape.low_bits), digit != 0);
             }
             if (++set == shape.sets) set = 0, table++;
         }
@@ -166,7 +178,8 @@ struct TileBins {
 // Moves every non-zero digit into its partition as (bucket of the group, reference). Block (x, y): tile x of set y.
 CUZK_DEVICE void sort_into_partitions(const SortShape& shape, const u32* digits, u32* cursor, uint2* elements) {
     CUZK_DYNAMIC_SHARED(u32, shared);
-    const u32 bins = shape.partitions_per_set(), set = blockIdx.y, row = shape.row();
+    const u32 set = blockIdx.y, row = shape.row(), first_bin = shape.first_partition(set);
+    const u32 bins = shape.first_partition(set + 1) - first_bin;
     TileBins tile(shared, bins);
     const u32 first = blockIdx.x * TILE + threadIdx.x;
     u32 digit[TILE_PER_THREAD];
@@ -181,7 +194,7 @@ CUZK_DEVICE void sort_into_partitions(const SortShape& shape, const u32* digits,
         u32 bucket = (digit[j] & ~DIGIT_NEGATIVE) - 1;
         rank[j] = static_cast<unsigned short>(count_up(tile.place, bucket >> shape.low_bits, digit[j] != 0));
     }
-    const u32 total = tile.claim(bins, cursor + set * bins);
+    const u32 total = tile.claim(bins, cursor + first_bin);
 #pragma unroll
     for (u32 j = 0; j < TILE_PER_THREAD; j++) {
         if (digit[j] == 0) continue;
@@ -189,12 +202,12 @@ CUZK_DEVICE void sort_into_partitions(const SortShape& shape, const u32* digits,
         u32 index = first + j * TILE_THREADS;
         if (shape.stride != shape.points) index += index / shape.points * (shape.stride - shape.points);
         u32 reference = (digit[j] & DIGIT_NEGATIVE ? REF_NEGATIVE : 0) | REF_POINT | index;
-        tile.sorted[tile.place[bucket >> shape.low_bits] + rank[j]] = make_uint2(set << (shape.c - 1) | bucket, reference);
+        tile.sorted[tile.place[bucket >> shape.low_bits] + rank[j]] = make_uint2((first_bin << shape.low_bits) + bucket, reference);
     }
     __syncthreads();
     for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) {
         uint2 e = tile.sorted[i];
-        elements[tile.delta[e.x >> shape.low_bits & (bins - 1)] + i] = e;
+        elements[tile.delta[(e.x >> shape.low_bits) - first_bin] + i] = e;
     }
 }
 
@@ -213,7 +226,7 @@ CUZK_DEVICE void sort_count_buckets(const SortShape& shape, const uint2* element
                                     u32* bucket_count) {
     __shared__ u32 count[1 << MAX_LOW_BITS];
     u32 partition, begin, end;
-    if (!find_tile(shape.group_sets * shape.partitions_per_set(), partition_start, tile_start, partition, begin, end)) return;
+    if (!find_tile(shape.partitions(), partition_start, tile_start, partition, begin, end)) return;
     const u32 bins = 1u << shape.low_bits;
     for (u32 i = threadIdx.x; i < bins; i += TILE_THREADS) count[i] = 0;
     __syncthreads();
@@ -232,7 +245,7 @@ CUZK_DEVICE void sort_into_buckets(const SortShape& shape, const uint2* elements
                                    u32* bucket_cursor, u32* references) {
     CUZK_DYNAMIC_SHARED(u32, shared);
     u32 partition, begin, end;
-    if (!find_tile(shape.group_sets * shape.partitions_per_set(), partition_start, tile_start, partition, begin, end)) return;
+    if (!find_tile(shape.partitions(), partition_start, tile_start, partition, begin, end)) return;
     const u32 bins = 1u << shape.low_bits;
     TileBins tile(shared, bins);
     uint2 element[TILE_PER_THREAD];

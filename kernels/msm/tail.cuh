@@ -7,6 +7,7 @@
 #define CUZK_CALL_LANE_MUL
 
 #include "../ec/pair_add.cuh"
+#include "blocks.cuh"
 
 namespace cuzk {
 
@@ -97,6 +98,47 @@ CUZK_DEVICE void sum_points(const u32* references, u32 count, const unsigned cha
     if (unit == 0) store_affine<F>(out, blockIdx.x, sum);
 }
 
+// A round of groups of 2^bits neighbours (segments.cuh): a group's sum goes to the pool slot of its first reference, or to slot g if
+// that is a point (then all are: this is the first round). A group has a team of four lanes or pairs of lanes: an inversion a group
+// is cheap enough beside its additions, and a few thousand groups fill the device.
+template <class F>
+CUZK_DEVICE void sum_groups(const u32* start, const u32* references, u32 segments, const u32* job_start, u32 groups,
+                            const u32* next_start, u32* next_references, u32* result, u32 bits, const unsigned char* points,
+                            unsigned char* pool) {
+    CUZK_DYNAMIC_SHARED(Xyzz<F>, shared);
+    constexpr u32 TEAM = 4, TEAMS = TAIL_THREADS / F::LANES / TEAM;
+    const u32 unit = threadIdx.x / F::LANES, member = unit % TEAM;
+    for (u32 base = blockIdx.x * TEAMS; base < groups; base += gridDim.x * TEAMS) {
+        const u32 g = base + unit / TEAM;
+        u32 segment = 0, place = 0, first = 0, end = 0;
+        Xyzz<F> sum = Xyzz<F>::infinity();
+        if (g < groups) {
+            segment = last_at_most(job_start, 0, segments - 1, g);
+            place = g - job_start[segment];
+            first = start[segment] + (place << bits);
+            end = start[segment + 1];
+            if (end - first > 1u << bits) end = first + (1u << bits);
+            for (u32 i = first + member; i < end; i += TEAM) sum.add(load_point<F>(references[i], points, pool));
+        }
+        for (u32 step = TEAM / 2; step > 0; step /= 2) {
+            shared[threadIdx.x] = sum;
+            __syncthreads();
+            if (member < step) sum.add(shared[threadIdx.x + step * F::LANES]);
+            __syncthreads();
+        }
+        if (g >= groups || member > 0) continue;
+        u32 reference = references[first];
+        if (end - first > 1) {
+            if (reference & REF_POINT) reference = g;
+            store_affine<F>(pool, reference, sum);
+        }
+        if (job_start[segment + 1] - job_start[segment] == 1)
+            result[segment] = reference;
+        else
+            next_references[next_start[segment] + place] = reference;
+    }
+}
+
 // out[i] = 2^doublings * points[i]
 template <class F>
 CUZK_DEVICE void shift_points(const unsigned char* points, u32 n, u32 doublings, unsigned char* out) {
@@ -116,12 +158,13 @@ using namespace cuzk;
 
 // Block 2 set: the rows of a set, block 2 set + 1: its columns. See fold_segments.
 CUZK_KERNEL(TAIL_THREADS, 1)
-KERNEL_NAME(weighted_sums, CUZK_GROUP)(const u32* result, u32 sets, u32 row_bits, u32 column_bits, const unsigned char* points,
+KERNEL_NAME(weighted_sums, CUZK_GROUP)(const u32* result, u32 sets, u32 wide, u32 row_bits, u32 column_bits, const unsigned char* points,
                                        unsigned char* pool, unsigned char* out) {
     const u32 set = blockIdx.x / 2, columns = blockIdx.x % 2;
-    const u32 base = columns ? (sets << row_bits) + (set << column_bits) : set << row_bits;
-    weighted_sum<CUZK_LANE_FIELD>(result + base, 1u << (columns ? column_bits : row_bits), columns, points, pool, out,
-                                            blockIdx.x);
+    const u32 rows_before = (set + (set < wide ? set : wide)) << row_bits, all_rows = (sets + wide) << row_bits;
+    const u32 base = columns ? all_rows + (set << column_bits) : rows_before;
+    const u32 bits = columns ? column_bits : row_bits + (set < wide);
+    weighted_sum<CUZK_LANE_FIELD>(result + base, 1u << bits, columns, points, pool, out, blockIdx.x);
 }
 
 CUZK_KERNEL(128, 3)
@@ -133,4 +176,13 @@ CUZK_KERNEL(TAIL_THREADS, 1)
 KERNEL_NAME(sum_points, CUZK_GROUP)(const u32* references, const u32* count, u32 fixed_count, const unsigned char* points,
                                     unsigned char* pool, unsigned char* out) {
     sum_points<CUZK_LANE_FIELD>(references, count ? *count : fixed_count, points, pool, out);
+}
+
+// 128 registers: 16 warps an SM.
+CUZK_KERNEL(TAIL_THREADS, 2)
+KERNEL_NAME(sum_groups, CUZK_GROUP)(const u32* start, const u32* references, u32 segments, const u32* job_start, const u32* next_start,
+                                    u32* next_references, u32* result, const u32* counts, u32 round, u32 bits,
+                                    const unsigned char* points, unsigned char* pool) {
+    sum_groups<CUZK_LANE_FIELD>(start, references, segments, job_start, counts[2 * round + 1], next_start, next_references, result,
+                                bits, points, pool);
 }

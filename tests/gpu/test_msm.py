@@ -9,6 +9,7 @@ from cuzk import native
 from cuzk.exec.cuda.batch_add import BatchAdd, plan_batch_add
 from cuzk.exec.cuda.msm import Msm
 from cuzk.exec.cuda.msm_plan import plan_msm
+from cuzk.exec.cuda.tables import build_pair_sums
 
 pytestmark = pytest.mark.gpu
 
@@ -80,6 +81,28 @@ def test_skewed(device, kind):
 
 
 @pytest.mark.parametrize("group", ["g1", "g2"])
+@pytest.mark.parametrize("kind", ["random", "equal"])
+def test_equal_points(device, group, kind):
+    """Nothing but doublings and cancellations, in every round and in groups."""
+    rng = np.random.default_rng()
+    n = 20_001
+    points = some_points(group, 1, rng)[[0] * n]
+    scalars = random_scalars(n, rng) if kind == "random" else np.tile(random_scalars(1, rng), (n, 1))
+    assert np.array_equal(device_msm(device, group, points, scalars), host_msm(group, points, scalars))
+
+
+@pytest.mark.parametrize("bits", [2, 3, 4, 9, 17, 22, 23, 24])
+def test_digit_widths(device, bits):
+    """The sort divides narrow and wide ones differently; with 3 bits, the highest digit needs one value more."""
+    rng = np.random.default_rng()
+    n = 5000
+    points, scalars = some_points("g1", n, rng), random_scalars(n, rng)
+    scalars[:3] = [np.frombuffer((R // 2 + i).to_bytes(32, "little"), dtype=np.uint64) for i in (-1, 0, 1)]
+    got = device_msm(device, "g1", points, scalars, budget=32 << 30, digit_bits=bits)
+    assert np.array_equal(got, host_msm("g1", points, scalars))
+
+
+@pytest.mark.parametrize("group", ["g1", "g2"])
 def test_chunks_groups_and_residency_do_not_matter(device, group):
     rng = np.random.default_rng()
     n = 20_000
@@ -90,17 +113,23 @@ def test_chunks_groups_and_residency_do_not_matter(device, group):
             assert np.array_equal(device_msm(device, group, points, scalars, residency=residency, **shape), expected)
 
 
+@pytest.mark.parametrize("pair_sums", [False, True])
 @pytest.mark.parametrize("group", ["g1", "g2"])
-@pytest.mark.parametrize(("n", "share"), [(1, 1.0), (1000, 0.5), (100_003, 0.5), (100_003, 0.001), (100_003, 0.0)])
-def test_batch_add(device, group, n, share):
+@pytest.mark.parametrize(
+    ("n", "share"), [(1, 1.0), (1000, 0.5), (100_003, 0.5), (100_003, 0.001), (100_003, 0.0), (700_001, 0.9)]
+)
+def test_batch_add(device, group, n, share, pair_sums):
     rng = np.random.default_rng()
     points = some_points(group, n, rng)
     packed = np.packbits(rng.random(n) < share, bitorder="little")
     words = np.zeros(-(-n // 32) * 4, dtype=np.uint8)
     words[: len(packed)] = packed
     expected = (native.batch_add_g1 if group == "g1" else native.batch_add_g2)(points, packed)
-    add = BatchAdd(device, plan_batch_add(n, group, 8 << 30, multiprocessors=device.multiprocessors))
-    held = device.upload(points), device.upload(words)
+    plan = plan_batch_add(n, group, 8 << 30, multiprocessors=device.multiprocessors, pair_sums=pair_sums)
+    add = BatchAdd(device, plan)
+    held = device.upload(np.concatenate([points, points[: n // 2]])), device.upload(words)
+    if pair_sums:
+        build_pair_sums(device, group, n, held[0].address, device.stream())
     got = add.run(held[0].address, held[1].address, device.stream()).result()
     for block in held:
         block.free()

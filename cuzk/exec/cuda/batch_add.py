@@ -10,9 +10,8 @@ import numpy as np
 from cuzk.errors import OutOfMemoryError
 
 from .arena import Layout
-from .msm import TAIL_THREADS, XYZZ_BYTES
 from .msm_plan import LANES, MAX_BATCH, MAX_INDEX, PAIR_BLOCKS_PER_SM, PAIR_THREADS, POINT_BYTES, SCAN_TILE, Group, rounds_for
-from .segments import INDEX, scan_counts, sum_segments, tail_module, u32
+from .segments import INDEX, TAIL_THREADS, XYZZ_BYTES, pair_references, scan_counts, tail_module, u32
 
 # References left when the rounds end and plain additions take over: a round of few pairs costs an inversion's latency.
 FINISH_AT = 1 << 18
@@ -21,12 +20,22 @@ FINISH_BLOCKS = 128
 
 @dataclass(frozen=True)
 class BatchAddPlan:
-    """The shape of one batch addition over n points of which at most `selected` are chosen."""
+    """The shape of one batch addition over n points of which at most `selected` are chosen.
+
+    With `pair_sums`, the n // 2 sums of points 2i and 2i + 1 follow the points (tables.build_pair_sums), and two neighbours
+    that are both chosen cost one addition: of half of the points, three quarters as many.
+    """
 
     group: Group
     n: int
     selected: int
     multiprocessors: int
+    pair_sums: bool = False
+
+    @property
+    def references(self) -> int:
+        """Points and sums to add, at most."""
+        return min(self.selected, -(-self.n // 2)) if self.pair_sums else self.selected
 
     @property
     def words(self) -> int:
@@ -39,23 +48,23 @@ class BatchAddPlan:
     @property
     def batch(self) -> int:
         units = self.pair_blocks * PAIR_THREADS // LANES[self.group]
-        return min(MAX_BATCH, max(1, -(-self.selected // 2 // units)))
+        return min(MAX_BATCH, max(1, -(-self.references // 2 // units)))
 
     def layout(self) -> Layout:
         """All temporaries."""
-        pairs = max(1, -(-self.selected // 2))
+        pairs = max(1, -(-self.references // 2))
         return Layout(
             [
-                ("counts", 4 * (2 * rounds_for(self.selected) + 8)),
+                ("counts", 4 * (2 * rounds_for(self.references) + 8)),
                 ("ticket", 4),
                 ("word_count", 4 * self.words),
                 ("word_start", 4 * (self.words + 1)),
                 ("sums", 8 * -(-max(self.words, 1) // SCAN_TILE)),
                 ("start_a", 8),
                 ("start_b", 8),
-                ("pair_start", 8),
+                ("job_start", 8),
                 ("result", 4),
-                ("references_a", 4 * self.selected),
+                ("references_a", 4 * self.references),
                 ("references_b", 4 * (pairs + 1)),
                 ("pairs", 8 * pairs),
                 ("scratch", 48 * self.pair_blocks * PAIR_THREADS * self.batch),
@@ -71,12 +80,18 @@ class BatchAddPlan:
 
 
 def plan_batch_add(
-    n: int, group: Group, budget_bytes: int, *, selected: int | None = None, multiprocessors: int = 132
+    n: int,
+    group: Group,
+    budget_bytes: int,
+    *,
+    selected: int | None = None,
+    multiprocessors: int = 132,
+    pair_sums: bool = False,
 ) -> BatchAddPlan:
     """`selected`: bits set, where known (they size the temporaries), else up to n. OutOfMemoryError names need and budget."""
-    if not 0 <= n <= MAX_INDEX:
-        raise ValueError(f"{n} points are outside 0 .. 2^30")
-    plan = BatchAddPlan(group, n, n if selected is None else selected, multiprocessors)
+    if not 0 <= n + pair_sums * (n // 2) <= MAX_INDEX:
+        raise ValueError(f"{n} points {'and sums of pairs ' if pair_sums else ''}are outside 0 .. 2^30")
+    plan = BatchAddPlan(group, n, n if selected is None else selected, multiprocessors, pair_sums)
     if plan.workspace_bytes > budget_bytes:
         raise OutOfMemoryError(
             f"VRAM: batch addition of {plan.selected} points in {group.upper()} needs "
@@ -85,9 +100,11 @@ def plan_batch_add(
     return plan
 
 
-def plan_bytes(n: int, group: Group, *, selected: int | None = None, multiprocessors: int = 132) -> int:
+def plan_bytes(
+    n: int, group: Group, *, selected: int | None = None, multiprocessors: int = 132, pair_sums: bool = False
+) -> int:
     """Exactly the bytes of VRAM that a BatchAdd of this shape allocates for itself."""
-    return BatchAddPlan(group, n, n if selected is None else selected, multiprocessors).workspace_bytes
+    return BatchAddPlan(group, n, n if selected is None else selected, multiprocessors, pair_sums).workspace_bytes
 
 
 class BatchAddHandle:
@@ -126,15 +143,15 @@ class BatchAdd:
     def run(self, points: int, bitmap: int, stream: Any) -> BatchAddHandle:
         """Enqueues the sum; returns at once.
 
-        points: device address of n affine points, mont. bitmap: device address of ceil(n / 32) words, bit i of word i // 32 for
-        point i; later bits are ignored. No more than plan.selected bits may be set.
+        points: device address of n affine points, mont, and with plan.pair_sums of their sums. bitmap: device address of
+        ceil(n / 32) words, bit i of word i // 32 for point i; later bits are ignored. No more than plan.selected bits may be set.
         """
         plan, device, at = self.plan, self.device, self._at
         if plan.n == 0:
             return BatchAddHandle(device, plan, None, self._sum.array)
-        words, n = u32(plan.words), u32(plan.n)
+        shape = (u32(plan.words), u32(plan.n), u32(plan.pair_sums))
         blocks = 8 * device.multiprocessors  # streaming: 2048 threads an SM, looping over words
-        device.launch(device.kernel(INDEX, "bitmap_counts"), blocks, 256, (bitmap, words, n, at["word_count"]), stream)
+        device.launch(device.kernel(INDEX, "bitmap_counts"), blocks, 256, (bitmap, *shape, at["word_count"]), stream)
         scan_counts(
             device, stream, at["word_count"], plan.words, at["sums"], at["counts"], at["word_start"], at["word_count"]
         )
@@ -142,13 +159,12 @@ class BatchAdd:
             device.kernel(INDEX, "bitmap_references"),
             blocks,
             256,
-            (bitmap, words, n, at["word_start"], at["references_a"], at["start_a"]),
+            (bitmap, *shape, at["word_start"], at["references_a"], at["start_a"]),
             stream,
         )
         device.fill(at["result"], 0xFF, 4, stream)
-        references, count = sum_segments(
-            device, stream, plan, at, segments=1, longest=plan.selected, points=points, stop_at=FINISH_AT
-        )
+        rounds = max(0, rounds_for(plan.references) - rounds_for(FINISH_AT))
+        references, count = pair_references(device, stream, plan, at, rounds=rounds, points=points)
         kernel = device.kernel(tail_module(plan.group), f"sum_points_{plan.group}")
         shared = TAIL_THREADS * XYZZ_BYTES
         # What is left: a block an SM, a few references a thread. If few bits were set, the rounds finished and the

@@ -3,7 +3,7 @@
 For each chunk of points and each group of bucket sets: cut the scalars into signed digits, sort references to the points
 by bucket (two counting passes), add up every bucket in rounds of pairs. After the last chunk: row and column sums of the
 bucket matrix by the same rounds, two weighted sums a set, and the host joins the sets:
-sum of 2^(c set) * (2^column_bits * Rows + Columns).
+sum of 2^(first bit of the set) * (2^column_bits * Rows + Columns).
 """
 
 from __future__ import annotations
@@ -16,10 +16,19 @@ from cuzk import native
 
 from .arena import aligned
 from .msm_plan import TILE, TILE_THREADS, Group, MsmPlan, Residency, plan_msm
-from .segments import INDEX, add_pairs, list_pairs, points_module, scan_counts, sum_segments, tail_module, u32
+from .segments import (
+    INDEX,
+    TAIL_THREADS,
+    XYZZ_BYTES,
+    add_pairs,
+    list_pairs,
+    points_module,
+    scan_counts,
+    sum_segments,
+    tail_module,
+    u32,
+)
 
-TAIL_THREADS = 256  # as in kernels/msm/tail.cuh
-XYZZ_BYTES = 192  # of one lane
 R = 0x73EDA753299D7D483339D80809A1D80553BDA402FFFE5BFEFFFFFFFF00000001  # the order of both groups
 
 
@@ -47,7 +56,7 @@ class MsmHandle:
             points = self._sums.view(np.uint64).reshape(2 * plan.sets, limbs).copy()
             weights = np.zeros((2 * plan.sets, 4), dtype="<u8")
             for row in range(2 * plan.sets):
-                bit = row // 2 * plan.digit_bits + (0 if row % 2 else plan.column_bits)
+                bit = plan.first_bit(row // 2) + (0 if row % 2 else plan.column_bits)
                 weights[row] = np.frombuffer((2**bit % R).to_bytes(32, "little"), dtype="<u8")
             self._result = (native.msm_g1 if plan.group == "g1" else native.msm_g2)(points, weights, threads=1)
         return self._result
@@ -102,9 +111,9 @@ class Msm:
                 sets = min(plan.group_sets, plan.sets - first_set)
                 buckets = at["buckets"]
                 if plan.chunks > 1:
-                    buckets += first_set * plan.point_bytes << plan.bucket_bits
+                    buckets += plan.buckets(0, first_set) * plan.point_bytes
                 self._sort(chunk_scalars, count, stride, first_set, sets, scalars_mont, stream)
-                self._fill(chunk_points, count, sets, buckets, index > 0, stream)
+                self._fill(chunk_points, count, first_set, sets, buckets, index > 0, stream)
                 if index == plan.chunks - 1:
                     self._reduce(first_set, sets, buckets, stream)
             if plan.residency == "pinned":
@@ -136,13 +145,16 @@ class Msm:
         """References of the chunk sorted by bucket: start_a, references_a, counts[0]."""
         plan, device, at = self.plan, self.device, self._at
         row = plan.tables * count
-        per_set = 1 << (plan.bucket_bits - plan.low_bits)
-        partitions, buckets = sets * per_set, sets << plan.bucket_bits
+        buckets = plan.buckets(first_set, sets)
+        partitions, widest = buckets >> plan.low_bits, plan.buckets(first_set, 1) >> plan.low_bits
         digits = at["pool"]
         elements = digits + aligned(4 * plan.group_sets * plan.row)
         shape = tuple(
             u32(v)
-            for v in (plan.digit_bits, plan.windows, plan.sets, first_set, sets, plan.low_bits, count, stride)
+            for v in (
+                *(plan.narrow_bits, plan.wide_sets, plan.windows, plan.sets),
+                *(first_set, sets, plan.low_bits, count, stride),
+            )
         )
         device.fill(at["partition_count"], 0, 4 * partitions, stream)
         device.fill(at["bucket_count"], 0, 4 * buckets, stream)
@@ -159,14 +171,15 @@ class Msm:
         device.launch(
             device.kernel(INDEX, "msm_partition_starts"), 1, 1024, (u32(partitions), at["partition_count"], *starts), stream
         )
-        # A block a tile of 8192 digits: long enough runs of neighbours in every partition.
+        # A block a tile of 8192 digits: runs of 4 to 16 neighbours in every partition, 8 bytes each. 64 KiB of elements and at
+        # most 2048 bins of 8 bytes: two blocks an SM.
         device.launch(
             device.kernel(INDEX, "msm_partition"),
             (-(-row // TILE), sets),
             TILE_THREADS,
             (*shape, digits, at["partition_cursor"], elements),
             stream,
-            shared_bytes=8 * TILE + 8 * per_set,
+            shared_bytes=8 * TILE + 8 * widest,
         )
         # How the tiles fall is known on the device only; every partition adds at most one that is not full.
         tiles = -(-sets * row // TILE) + partitions
@@ -177,6 +190,8 @@ class Msm:
         scan_counts(
             device, stream, at["bucket_count"], buckets, at["sums"], at["counts"], at["start_a"], at["bucket_count"]
         )
+        # 64 KiB of elements and at most 4096 bins of 8 bytes: two blocks an SM. Runs of 2 to 8 neighbours, 4 bytes each; a
+        # partition's references (mean bucket 16: 256 KiB) are written by a few blocks at a time and meet in L2.
         device.launch(
             device.kernel(INDEX, "msm_place"),
             tiles,
@@ -186,12 +201,15 @@ class Msm:
             shared_bytes=8 * TILE + (8 << plan.low_bits),
         )
 
-    def _fill(self, points: int, count: int, sets: int, buckets: int, merge: bool, stream: Any) -> None:
+    def _fill(
+        self, points: int, count: int, first_set: int, sets: int, buckets: int, merge: bool, stream: Any
+    ) -> None:
         """Adds up the sorted references into the bucket array, or onto what it holds from earlier chunks."""
         plan, device, at = self.plan, self.device, self._at
-        total = sets << plan.bucket_bits
+        total = plan.buckets(first_set, sets)
         device.fill(at["result"], 0xFF, 4 * total, stream)
-        sum_segments(device, stream, plan, at, segments=total, longest=plan.tables * count, points=points)
+        lengths = {"longest": plan.tables * count, "pair_rounds": plan.fill_rounds}
+        sum_segments(device, stream, plan, at, segments=total, points=points, **lengths)
         target = at["merged"] if merge else buckets
         # Memory-bound copies: 8 blocks of 128 an SM.
         device.launch(
@@ -209,20 +227,22 @@ class Msm:
     def _reduce(self, first_set: int, sets: int, buckets: int, stream: Any) -> None:
         """Row and column sums of the bucket matrices, then their weighted sums into sums_out."""
         plan, device, at = self.plan, self.device, self._at
+        shape = tuple(u32(v) for v in (sets, plan.wide_in(first_set, sets), plan.row_bits, plan.column_bits))
         device.launch(
             device.kernel(INDEX, "fold_segments"),
             8 * device.multiprocessors,
             256,
             (
-                *(u32(v) for v in (sets, plan.bucket_bits, plan.column_bits)),
+                *shape,
                 at["start_a"],
                 at["references_a"],
                 at["counts"],
             ),
             stream,
         )
-        segments = (sets << plan.row_bits) + (sets << plan.column_bits)
-        sum_segments(device, stream, plan, at, segments=segments, longest=1 << plan.column_bits, points=buckets)
+        segments = plan.fold_segments(first_set, sets)
+        lengths = {"longest": plan.longest_fold, "pair_rounds": plan.fold_rounds(first_set, sets)}
+        sum_segments(device, stream, plan, at, segments=segments, points=buckets, **lengths)
         # One block a weighted sum: its tree needs a barrier at every level.
         device.launch(
             device.kernel(tail_module(plan.group), f"weighted_sums_{plan.group}"),
@@ -230,7 +250,7 @@ class Msm:
             TAIL_THREADS,
             (
                 at["result"],
-                *(u32(v) for v in (sets, plan.row_bits, plan.column_bits)),
+                *shape,
                 buckets,
                 at["pool"],
                 at["sums_out"] + 2 * first_set * plan.point_bytes,

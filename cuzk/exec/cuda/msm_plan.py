@@ -1,13 +1,16 @@
 """How an MSM is cut up: digits, bucket sets, chunks of points, and the exact bytes of every temporary. Pure arithmetic.
 
-    window     one signed digit of c bits of every scalar; ceil(255 / c) of them, since |k| <= r/2 < 2^254 after a sign change
-    bucket set the 2^(c-1) buckets of one window; with tables of the points times 2^(c sets j), of several windows
+    window     one signed digit of every scalar, c bits; widths that differ by at most one and add up to 255 bits, since
+               |k| <= r/2 < 2^254 after a sign change
+    bucket set the 2^(c-1) buckets of one window; with tables of the points times 2^(step j), of several windows
+    unit       the buckets of a narrow set; a wide one has two
     group      the bucket sets that are filled together
     chunk      the points that are on the device together
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -21,8 +24,8 @@ Residency = Literal["device", "pinned"]
 POINT_BYTES: dict[str, int] = {"g1": 96, "g2": 192}
 LANES: dict[str, int] = {"g1": 1, "g2": 2}
 SCALAR_BITS = 255
-MAX_DIGIT_BITS = 22
-MAX_LOW_BITS = 10  # as in kernels/msm/sort.cuh
+MAX_DIGIT_BITS = 24
+MIN_LOW_BITS, MAX_LOW_BITS = 10, 12  # the latter as in kernels/msm/sort.cuh
 TILE, TILE_THREADS = 8192, 512  # as in kernels/msm/sort.cuh
 SCAN_TILE, SCAN_THREADS = 2048, 512  # as in kernels/msm/segments.cuh
 MAX_PARTITION_COUNTERS = 24576  # 96 KiB of shared memory in msm_digits: two blocks an SM
@@ -32,8 +35,12 @@ MAX_INDEX = 1 << 30  # a reference has 30 bits of index
 MAX_ELEMENTS = 1 << 32  # counters are u32
 PAIR_THREADS, PAIR_BLOCKS_PER_SM = 512, 1  # as in kernels/msm/points.cuh
 MAX_BATCH = 128  # pairs that share an inversion; as in kernels/ec/pair_add.cuh
-# Cost of one bucket in the reduction, in additions of the accumulation: two affine additions at lower occupancy.
-BUCKET_COST = 2.5
+# References of a bucket reduction that groups take over. A group's addition takes 14 multiplications instead of 6, and a team's
+# latency is about 0.15 ms; a round of pairs needs 0.13 ms for its launches and an inversion.
+GROUPS_AT = 1 << 18
+# In additions of the accumulation (0.29 ns in G1), from kernel times of 2^24. A digit besides its addition: sorting and listing
+# of pairs, 33 ps. A bucket: two additions of the reduction, gathering (0.1 ns), the scans of every round (0.05 ns).
+DIGIT_COST, BUCKET_COST = 1.11, 2.5
 
 
 def rounds_for(longest: int) -> int:
@@ -50,34 +57,88 @@ class MsmPlan:
     residency: Residency
     tables: int
     multiprocessors: int
-    digit_bits: int
+    sets: int
     group_sets: int
     chunk: int
 
     @property
+    def step_bits(self) -> int:
+        """Bits of all bucket sets together, which a table of the points is beyond the one before."""
+        return -(-SCALAR_BITS // self.tables)
+
+    @property
+    def narrow_bits(self) -> int:
+        return self.step_bits // self.sets
+
+    @property
+    def wide_sets(self) -> int:
+        """The first sets, whose digits have one bit more than narrow_bits."""
+        return self.step_bits % self.sets
+
+    @property
+    def digit_bits(self) -> int:
+        """Of the widest digit."""
+        return self.narrow_bits + (self.wide_sets > 0)
+
+    def first_bit(self, sets: int) -> int:
+        """Bits of the first `sets` sets."""
+        return sets * self.narrow_bits + min(sets, self.wide_sets)
+
+    @property
     def windows(self) -> int:
-        return -(-SCALAR_BITS // self.digit_bits)
+        """As many as 255 bits need; the last table may be used in part."""
+        whole, rest = divmod(SCALAR_BITS, self.step_bits)
+        return whole * self.sets + next(sets for sets in range(self.sets + 1) if self.first_bit(sets) >= rest)
+
+    def wide_in(self, first_set: int, sets: int) -> int:
+        """Wide ones among `sets` sets from first_set on."""
+        return min(max(self.wide_sets - first_set, 0), sets)
+
+    def buckets(self, first_set: int, sets: int) -> int:
+        return (sets + self.wide_in(first_set, sets)) << self.unit_bits
 
     @property
-    def sets(self) -> int:
-        """Bucket sets: windows, fewer with tables. A table step is digit_bits * sets bits."""
-        return -(-self.windows // self.tables)
+    def group_buckets(self) -> int:
+        """Of the largest group: the first."""
+        return self.buckets(0, self.group_sets)
 
     @property
-    def bucket_bits(self) -> int:
-        return self.digit_bits - 1
+    def unit_bits(self) -> int:
+        """A narrow set has 2^unit_bits buckets."""
+        return self.narrow_bits - 1
 
     @property
     def low_bits(self) -> int:
-        return min(MAX_LOW_BITS, self.bucket_bits)
+        """A partition has 2^low_bits buckets. With many bits, both passes of the sort get as many bins."""
+        return min(self.unit_bits, max(MIN_LOW_BITS, self.digit_bits // 2))
 
     @property
     def column_bits(self) -> int:
-        return (self.bucket_bits + 1) // 2
+        return (self.unit_bits + 1) // 2
 
     @property
     def row_bits(self) -> int:
-        return self.bucket_bits - self.column_bits
+        """Of a narrow set's matrix of buckets; a wide one has twice the rows."""
+        return self.unit_bits - self.column_bits
+
+    @property
+    def longest_fold(self) -> int:
+        """Buckets of a row or a column, at most."""
+        return 1 << max(self.column_bits, self.row_bits + (self.wide_sets > 0))
+
+    def fold_segments(self, first_set: int, sets: int) -> int:
+        """Rows and columns."""
+        return ((sets + self.wide_in(first_set, sets)) << self.row_bits) + (sets << self.column_bits)
+
+    @property
+    def fill_rounds(self) -> int:
+        """Rounds of pairs that leave no more than one reference in the buckets of random scalars: mean + 6 deviations."""
+        mean = self.row / 2**self.unit_bits
+        return rounds_for(math.ceil(mean + 6 * math.sqrt(mean) + 6))
+
+    def fold_rounds(self, first_set: int, sets: int) -> int:
+        """Rounds of pairs until so few references are left that groups take less time."""
+        return rounds_for(-(-2 * self.buckets(first_set, sets) // GROUPS_AT))
 
     @property
     def row(self) -> int:
@@ -99,7 +160,7 @@ class MsmPlan:
     @property
     def pool_slots(self) -> int:
         """Partial sums alive at once: every first pair of the accumulation, or of the bucket reduction."""
-        return max(-(-self.group_sets * self.row // 2), self.group_sets << self.bucket_bits)
+        return max(-(-self.group_sets * self.row // 2), self.group_buckets)
 
     @property
     def batch(self) -> int:
@@ -109,22 +170,25 @@ class MsmPlan:
 
     def table_shift_bits(self, table: int) -> int:
         """Table j holds the points times 2 to this power."""
-        return table * self.sets * self.digit_bits
+        return table * self.step_bits
 
     def cost(self) -> float:
         """Additions, roughly."""
-        return self.n * self.windows + BUCKET_COST * self.sets * 2**self.bucket_bits
+        buckets = self.buckets(0, self.sets)
+        digits = self.n * self.windows
+        occupied = buckets * -math.expm1(-digits / buckets)  # the first point of a bucket is not added to anything
+        return DIGIT_COST * digits + BUCKET_COST * buckets - occupied
 
     def layout(self) -> Layout:
         """All temporaries. Digits and partitioned elements live where the pool of partial sums comes later."""
         elements = self.group_sets * self.row
-        buckets = self.group_sets << self.bucket_bits
-        segments = max(buckets, (self.group_sets << self.row_bits) + (self.group_sets << self.column_bits))
+        buckets = self.group_buckets
+        segments = max(buckets, self.fold_segments(0, self.group_sets))
         references = max(elements, 2 * buckets)
-        partitions = self.group_sets << (self.bucket_bits - self.low_bits)
+        partitions = buckets >> self.low_bits
         sort_bytes = aligned(4 * elements) + aligned(8 * elements)
         pool_slots = self.pool_slots
-        rounds = max(rounds_for(self.row), self.column_bits)
+        rounds = max(rounds_for(self.row), rounds_for(self.longest_fold))
         sizes = [
             ("counts", 4 * (2 * rounds + 8)),
             ("ticket", 4),
@@ -135,7 +199,7 @@ class MsmPlan:
             ("bucket_count", 4 * buckets),
             ("start_a", 4 * (segments + 1)),
             ("start_b", 4 * (segments + 1)),
-            ("pair_start", 4 * (segments + 1)),
+            ("job_start", 4 * (segments + 1)),
             ("result", 4 * segments),
             ("sums", 8 * -(-segments // SCAN_TILE)),
             ("references_a", 4 * references),
@@ -143,7 +207,7 @@ class MsmPlan:
             ("pairs", 8 * max(-(-references // 2), buckets)),
             ("scratch", 48 * self.pair_blocks * PAIR_THREADS * self.batch),
             ("pool", max(pool_slots * self.point_bytes, sort_bytes)),
-            ("buckets", (self.sets if self.chunks > 1 else self.group_sets) * self.point_bytes << self.bucket_bits),
+            ("buckets", (self.buckets(0, self.sets) if self.chunks > 1 else buckets) * self.point_bytes),
             ("sums_out", 2 * self.sets * self.point_bytes),
         ]
         if self.chunks > 1:
@@ -174,20 +238,23 @@ def plan_msm(
 
     `residency` says where points and scalars lie: "device" (the caller's memory, not counted) or "pinned" (streamed in chunks,
     counted). `max_chunk` bounds the points of a chunk. `tables` > 1 needs the points times 2^(table_shift_bits(j)), one table
-    after another, which fixes digit_bits.
+    after another, which fixes digit_bits. `digit_bits`: of the widest digit, at most (the bits are spread evenly).
     """
     if n < 0 or n * tables > MAX_INDEX:
         raise ValueError(f"{n} points in {tables} tables are outside 0 .. 2^30")
     if tables > 1 and digit_bits is None:
         raise ValueError("tables are made for one number of digit bits: name it")
+    if digit_bits is not None and not 2 <= digit_bits <= MAX_DIGIT_BITS:
+        raise ValueError(f"digits of {digit_bits} bits are outside 2 .. {MAX_DIGIT_BITS}")
     if max_chunk is None:
         max_chunk = PINNED_CHUNK if residency == "pinned" else MAX_INDEX
-    whole = MsmPlan(group, n, residency, tables, multiprocessors, 2, 1, max(1, min(n, max_chunk)))
-    candidates = [digit_bits] if digit_bits else range(2, MAX_DIGIT_BITS + 1)
+    whole = MsmPlan(group, n, residency, tables, multiprocessors, 1, 1, max(1, min(n, max_chunk)))
+    fewest, most = -(-whole.step_bits // MAX_DIGIT_BITS), -(-whole.step_bits // 2)
+    candidates = [-(-whole.step_bits // digit_bits)] if digit_bits else range(fewest, most + 1)
     best: MsmPlan | None = None
     smallest: int | None = None
-    for bits in sorted(candidates, key=lambda b: replace(whole, digit_bits=b).cost()):
-        shape = replace(whole, digit_bits=bits)
+    for sets in sorted(candidates, key=lambda sets: replace(whole, sets=sets).cost()):
+        shape = replace(whole, sets=sets)
         if best is not None and shape.cost() >= best.cost() + 2 * best.n:
             break
         fitted, need = _fit(shape, budget_bytes)
@@ -204,12 +271,13 @@ def plan_msm(
 
 def _total_cost(plan: MsmPlan) -> float:
     """Additions of the plan including the merging of bucket arrays between chunks."""
-    return plan.cost() + (max(plan.chunks, 1) - 1) * plan.sets * 2.0**plan.bucket_bits
+    return plan.cost() + (max(plan.chunks, 1) - 1) * plan.buckets(0, plan.sets)
 
 
 def _fit(shape: MsmPlan, budget_bytes: int) -> tuple[MsmPlan | None, int]:
     """The shape with the largest group, then the largest chunk, that fits; and the bytes of the smallest tried."""
-    most = min(shape.sets, max(1, MAX_PARTITION_COUNTERS >> (shape.bucket_bits - shape.low_bits)))
+    limit = MAX_PARTITION_COUNTERS << shape.low_bits
+    most = max(sets for sets in range(1, shape.sets + 1) if sets == 1 or shape.buckets(0, sets) <= limit)
     chunk = shape.chunk
     need = 0
     while True:

@@ -11,7 +11,10 @@ import numpy as np
 
 from .msm_plan import PAIR_THREADS, SCAN_THREADS, SCAN_TILE, Group, rounds_for
 
+TAIL_THREADS = 256  # as in kernels/msm/tail.cuh
+XYZZ_BYTES = 192  # of one lane
 INDEX = "msm/index"
+MAX_GROUP_BITS = 5  # a lane of a team adds up eight points then
 SMALL_BLOCKS = 16  # blocks an SM of round_pairs: it loops over a count that only the device knows
 
 
@@ -49,13 +52,18 @@ def scan_counts(device: Any, stream: Any, count: int, n: int, sums: int, total: 
 REF_POINT = 1 << 30  # as in kernels/msm/references.cuh
 
 
-def list_pairs(device: Any, stream: Any, at: dict[str, int], n: int, count: int, *, second: int, step: int) -> None:
-    """pairs[i] = (point i, reference second + step * i), i < n; n to address `count`. Streaming: 2048 threads an SM."""
+def list_pairs(
+    device: Any, stream: Any, at: dict[str, int], n: int, count: int, *, second: int, step: int, first_step: int = 1
+) -> None:
+    """pairs[i] = (point first_step * i, reference second + step * i), i < n; n to address `count`.
+
+    Streaming: 2048 threads an SM.
+    """
     device.launch(
         device.kernel(INDEX, "list_pairs"),
         8 * device.multiprocessors,
         256,
-        (u32(n), u32(second), u32(step), at["pairs"], count, at["ticket"]),
+        (u32(n), u32(first_step), u32(second), u32(step), at["pairs"], count, at["ticket"]),
         stream,
     )
 
@@ -74,6 +82,79 @@ def add_pairs(
     )
 
 
+class _Rounds:
+    """Where the rounds have arrived: which of the two buffers holds the references, and how many rounds there were."""
+
+    def __init__(self, device: Any, stream: Any, at: dict[str, int], segments: int, points: int) -> None:
+        self.device, self.stream, self.at, self.segments, self.points = device, stream, at, segments, points
+        self.start, self.next_start = at["start_a"], at["start_b"]
+        self.references, self.next_references = at["references_a"], at["references_b"]
+        self.round = 0
+
+    def scan(self, bits: int) -> None:
+        """Starts of this round's pairs or groups and of the next round's references; a segment of one is finished."""
+        device, at, tiles = self.device, self.at, -(-self.segments // SCAN_TILE)
+        counts, n, bits32, r = at["counts"], u32(self.segments), u32(bits), u32(self.round)
+        launch, stream = device.launch, self.stream
+        args: tuple[Any, ...] = (self.start, n, bits32, at["sums"], counts, r)
+        launch(device.kernel(INDEX, "round_tile_sums"), tiles, SCAN_THREADS, args, stream)
+        launch(device.kernel(INDEX, "round_scan_sums"), 1, 1024, (at["sums"], u32(tiles), counts, r), stream)
+        targets = (at["job_start"], self.next_start, at["result"])
+        args = (self.start, self.references, n, bits32, at["sums"], *targets, counts, r)
+        launch(device.kernel(INDEX, "round_starts"), tiles, SCAN_THREADS, args, stream)
+
+    def turn(self) -> None:
+        self.start, self.next_start = self.next_start, self.start
+        self.references, self.next_references = self.next_references, self.references
+        self.round += 1
+
+    def pairs(self, plan: PairShape) -> None:
+        """One round of pairs."""
+        self.scan(1)
+        device, at, counts = self.device, self.at, self.at["counts"]
+        lists = (self.start, self.references, u32(self.segments), at["job_start"], self.next_start)
+        targets = (at["pairs"], self.next_references, at["result"])
+        device.launch(
+            device.kernel(INDEX, "round_pairs"),
+            SMALL_BLOCKS * device.multiprocessors,
+            256,
+            (*lists, *targets, counts, u32(self.round), at["ticket"]),
+            self.stream,
+        )
+        count = counts + 4 * (2 * self.round + 1)
+        add_pairs(device, self.stream, plan, at, count, points=self.points, pool=at["pool"])
+        self.turn()
+
+    def groups(self, group: Group, bits: int) -> None:
+        """One round of groups of 2^bits. Two blocks of 256 an SM, 48 KiB of shared memory each; a team of four a group."""
+        self.scan(bits)
+        device, at = self.device, self.at
+        lists = (self.start, self.references, u32(self.segments), at["job_start"], self.next_start)
+        where = (at["counts"], u32(self.round), u32(bits), self.points, at["pool"])
+        device.launch(
+            device.kernel(tail_module(group), f"sum_groups_{group}"),
+            2 * device.multiprocessors,
+            TAIL_THREADS,
+            (*lists, self.next_references, at["result"], *where),
+            self.stream,
+            shared_bytes=TAIL_THREADS * XYZZ_BYTES,
+        )
+        self.turn()
+
+
+def pair_references(
+    device: Any, stream: Any, plan: PairShape, at: dict[str, int], *, rounds: int, points: int
+) -> tuple[int, int]:
+    """`rounds` rounds of pairs over the one segment in references_a; a sum that is complete lands in `result`.
+
+    Returns the addresses of the references that are left and of their number.
+    """
+    state = _Rounds(device, stream, at, 1, points)
+    for _ in range(rounds):
+        state.pairs(plan)
+    return state.references, at["counts"] + 4 * 2 * rounds
+
+
 def sum_segments(
     device: Any,
     stream: Any,
@@ -82,42 +163,20 @@ def sum_segments(
     *,
     segments: int,
     longest: int,
+    pair_rounds: int,
     points: int,
-    stop_at: int = 1,
-) -> tuple[int, int]:
-    """Reduces the segments in start_a / references_a until none is longer than `stop_at`; finished ones land in `result`.
+) -> None:
+    """Sums the segments in start_a / references_a into `result`: rounds of pairs, then of groups for what is left.
 
-    `at` names the temporaries (MsmPlan.layout). `longest` bounds the length of a segment. Returns the addresses of the
-    references after the last round and of their number.
+    `at` names the temporaries (MsmPlan.layout). `longest` bounds the length of a segment. `pair_rounds` is a matter of time
+    only: enough for the usual segments, since a round that finds nothing to do costs its launches.
     """
-    start, next_start = at["start_a"], at["start_b"]
-    references, next_references = at["references_a"], at["references_b"]
-    counts, tiles = at["counts"], -(-segments // SCAN_TILE)
-    rounds = max(0, rounds_for(longest) - rounds_for(stop_at))
-    for r in range(rounds + 1):
-        if r == rounds and stop_at > 1:
-            break
-        n, r32 = u32(segments), u32(r)
-        device.launch(device.kernel(INDEX, "round_tile_sums"), tiles, SCAN_THREADS, (start, n, at["sums"], counts, r32), stream)
-        device.launch(device.kernel(INDEX, "round_scan_sums"), 1, 1024, (at["sums"], u32(tiles), counts, r32), stream)
-        here = (start, references, n)
-        device.launch(
-            device.kernel(INDEX, "round_starts"),
-            tiles,
-            SCAN_THREADS,
-            (*here, at["sums"], at["pair_start"], next_start, at["result"], counts, r32),
-            stream,
-        )
-        if r == rounds:  # only to pick up what the last additions finished
-            break
-        device.launch(
-            device.kernel(INDEX, "round_pairs"),
-            SMALL_BLOCKS * device.multiprocessors,
-            256,
-            (*here, at["pair_start"], next_start, at["pairs"], next_references, counts, r32, at["ticket"]),
-            stream,
-        )
-        add_pairs(device, stream, plan, at, counts + 4 * (2 * r + 1), points=points, pool=at["pool"])
-        start, next_start = next_start, start
-        references, next_references = next_references, references
-    return references, counts + 4 * 2 * rounds
+    state = _Rounds(device, stream, at, segments, points)
+    bits_left = max(rounds_for(longest), 1)
+    for _ in range(min(pair_rounds, bits_left)):
+        state.pairs(plan)
+        bits_left -= 1
+    while bits_left > 0:
+        bits = -(-bits_left // -(-bits_left // MAX_GROUP_BITS))  # even steps
+        state.groups(plan.group, bits)
+        bits_left -= bits

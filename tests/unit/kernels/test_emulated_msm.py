@@ -16,7 +16,7 @@ from cuzk.errors import OutOfMemoryError  # noqa: E402
 from cuzk.exec.cuda.batch_add import BatchAdd, plan_batch_add  # noqa: E402
 from cuzk.exec.cuda.msm import Msm, plan_bytes  # noqa: E402
 from cuzk.exec.cuda.msm_plan import plan_msm  # noqa: E402
-from cuzk.exec.cuda.tables import build_tables  # noqa: E402
+from cuzk.exec.cuda.tables import build_pair_sums, build_tables  # noqa: E402
 
 from .emulated import EmulatedDevice  # noqa: E402
 
@@ -61,15 +61,97 @@ def test_random(device, group, n, bits):
     assert np.array_equal(device_msm(device, group, points, values, digit_bits=bits), host_msm(group, points, values))
 
 
+def digits(value: int, widths: list[int]) -> list[int]:
+    """Signed digits of a scalar, lowest first: -2^(c-1) .. 2^(c-1) - 1 each, the highest up to 2^(c-1)."""
+    sign = -1 if 2 * value > R else 1
+    rest, found = min(value, R - value), []
+    for width in widths[:-1]:
+        digit = (rest + (1 << (width - 1))) % (1 << width) - (1 << (width - 1))
+        found.append(sign * digit)
+        rest = (rest - digit) >> width
+    return [*found, sign * rest]
+
+
+@pytest.mark.parametrize(
+    ("bits", "tables"),
+    [(2, 1), (3, 1), (4, 1), (13, 1), (17, 1), (6, 3), (13, 20), (3, 7), pytest.param(24, 11, marks=pytest.mark.slow)],
+)
+def test_sorted_references(device, bits, tables):
+    """Every bucket of every group of sets gets exactly the references whose digit names it; digits wide and narrow."""
+    values = [0, 1, R - 1, R // 2, R // 2 + 1, *(random.Random(bits).randrange(R) for _ in range(60))]
+    n = len(values)
+    plan = plan_msm(n, "g1", 1 << 34, multiprocessors=1, digit_bits=bits, tables=tables)
+    widths = [plan.narrow_bits + (w % plan.sets < plan.wide_sets) for w in range(plan.windows)]
+    assert max(widths) == plan.digit_bits and sum(widths) >= 255 > sum(widths[:-1])
+    expected: dict[tuple[int, int], set[int]] = {}
+    for i, value in enumerate(values):
+        found = digits(value, widths)
+        assert sum(d << sum(widths[:w]) for w, d in enumerate(found)) == (value if 2 * value <= R else value - R)
+        for w, d in enumerate(found):
+            if d:
+                reference = (1 << 31 if d < 0 else 0) | 1 << 30 | (w // plan.sets * n + i)
+                expected.setdefault((w % plan.sets, abs(d) - 1), set()).add(reference)
+    msm, held = Msm(device, plan), device.upload(scalars(values))
+    per_call = max(1, plan.sets // 2)
+    for first_set in range(0, plan.sets, per_call):
+        sets = min(per_call, plan.sets - first_set)
+        msm._sort(held.address, n, n, first_set, sets, False, None)
+        start = device.download(msm._at["start_a"], np.empty(plan.buckets(first_set, sets) + 1, dtype=np.uint32))
+        references = device.download(msm._at["references_a"], np.empty(start[-1], dtype=np.uint32))
+        got = {}
+        for s in range(first_set, first_set + sets):
+            base = plan.buckets(first_set, s - first_set)
+            for b in np.flatnonzero(np.diff(start[base : base + plan.buckets(s, 1) + 1])):
+                got[s, int(b)] = set(references[start[base + b] : start[base + b + 1]].tolist())
+        assert got == {key: refs for key, refs in expected.items() if first_set <= key[0] < first_set + sets}
+    msm.free()
+
+
 SKEWED = {
     "all zero": lambda i, n: 0,
     "all one": lambda i, n: 1,
     "all r-1": lambda i, n: R - 1,
     "all equal": lambda i, n: R // 3,
+    "two values": lambda i, n: (R // 3, R // 5)[i % 3 == 0],
     "mostly zero": lambda i, n: 5**100 % R if i % 100 == 7 else 0,
     "half of r and its neighbours": lambda i, n: (R - 1) // 2 + i % 3 - 1,
     "digits at their limits": lambda i, n: sum(1 << 9 * w + 8 for w in range(28)) + i % 3 - 1,
 }
+
+
+@pytest.mark.parametrize("group", ["g1", "g2"])
+@pytest.mark.parametrize("points", ["distinct", "identical", "two", "infinite"])
+@pytest.mark.parametrize(("pair_rounds", "group_bits"), [(0, 2), (1, 5), (3, 2), (20, 5)])
+def test_long_buckets_by_any_rounds(device, group, points, pair_rounds, group_bits, monkeypatch):
+    """Whatever is left after the rounds of pairs is summed in groups: a bucket of all points, also if every sum is a doubling."""
+    monkeypatch.setattr("cuzk.exec.cuda.msm_plan.MsmPlan.fill_rounds", pair_rounds)
+    monkeypatch.setattr("cuzk.exec.cuda.msm_plan.GROUPS_AT", 1 << 4 * min(pair_rounds, 3))
+    monkeypatch.setattr("cuzk.exec.cuda.segments.MAX_GROUP_BITS", group_bits)
+    n = 200
+    p = some_points(group, 2, 5)
+    p = {
+        "distinct": some_points(group, n, 6),
+        "identical": p[[0] * n],
+        "two": p[[0, 1] * (n // 2)],
+        "infinite": 0 * p[[0] * n],
+    }[points]
+    values = scalars([5 if i < 190 else 2 + 4 * (i % 3) for i in range(n)])
+    values[::70] = scalars([R - 5])[0]
+    assert np.array_equal(device_msm(device, group, p, values, digit_bits=4), host_msm(group, p, values))
+
+
+def test_doublings_in_every_round_and_batch(device, monkeypatch):
+    """Nothing but equal points, and batches that mix them with others: the inversions of doublings are shared as well."""
+    monkeypatch.setattr("cuzk.exec.cuda.msm_plan.PAIR_THREADS", 32)
+    monkeypatch.setattr("cuzk.exec.cuda.segments.PAIR_THREADS", 32)
+    n = 300
+    equal = some_points("g1", 1, 7)[[0] * n]
+    mixed = some_points("g1", n, 8)
+    mixed[: n // 2] = mixed[0]
+    rng = random.Random(9)
+    values = scalars([rng.randrange(R) for _ in range(n)])
+    for points in (equal, mixed):
+        assert np.array_equal(device_msm(device, "g1", points, values, digit_bits=5), host_msm("g1", points, values))
 
 
 @pytest.mark.parametrize("kind", SKEWED)
@@ -176,21 +258,51 @@ def test_too_small_a_budget_is_refused_before_any_launch(device):
     assert device.launches == before
 
 
+@pytest.mark.parametrize("pair_sums", [False, True])
 @pytest.mark.parametrize("group", ["g1", "g2"])
-@pytest.mark.parametrize(("n", "share"), [(0, 1.0), (1, 1.0), (77, 0.5), (500, 0.9), (2500, 0.5), (500, 0.0), (400, 0.01)])
-def test_batch_add(device, group, n, share, monkeypatch):
+@pytest.mark.parametrize(
+    ("n", "share"), [(0, 1.0), (1, 1.0), (2, 1.0), (77, 0.5), (501, 0.9), (2500, 0.5), (500, 0.0), (400, 0.01), (95, 1.0)]
+)
+def test_batch_add(device, group, n, share, pair_sums, monkeypatch):
     monkeypatch.setattr("cuzk.exec.cuda.batch_add.FINISH_AT", 32)
     monkeypatch.setattr("cuzk.exec.cuda.batch_add.FINISH_BLOCKS", 2)
     points = some_points(group, n, n)
+    points[::9] = 0
+    points[5::12] = points[4::12][: len(points[5::12])]  # equal neighbours, of one pair and of two
+    points[6::24] = points[5::24][: len(points[6::24])]
+    negate = native.g1_neg if group == "g1" else native.g2_neg
+    points[15::24] = negate(points[14::24][: len(points[15::24])].copy())
     bits = np.random.default_rng(n).random(n) < share
     words = np.zeros(-(-n // 32) * 4, dtype=np.uint8)
     packed = np.packbits(bits, bitorder="little")
     words[: len(packed)] = packed
     if n % 32:
         words[-1] |= 0x80  # a bit past the last point
+        words[n // 8] |= 1 << n % 8  # and one beside it
     expected = (native.batch_add_g1 if group == "g1" else native.batch_add_g2)(points, packed)
-    add = BatchAdd(device, plan_batch_add(n, group, 1 << 34, multiprocessors=1))
-    held = device.upload(points), device.upload(words)
+    plan = plan_batch_add(n, group, 1 << 34, selected=int(bits.sum()), multiprocessors=1, pair_sums=pair_sums)
+    add = BatchAdd(device, plan)
+    held = device.upload(np.concatenate([points, 0 * points[: n // 2] if pair_sums else points[:0]])), device.upload(words)
+    if pair_sums:
+        build_pair_sums(device, group, n, held[0].address, None)
     got = add.run(held[0].address, held[1].address, None).result()
-    add.free()
+    for block in (add, *held):
+        block.free()
     assert np.array_equal(got, expected)
+
+
+@pytest.mark.parametrize("group", ["g1", "g2"])
+def test_sums_of_neighbouring_points(device, group, monkeypatch):
+    monkeypatch.setattr("cuzk.exec.cuda.tables.PAIR_SUMS_CHUNK", 7)
+    n = 45
+    points = some_points(group, n, 3)
+    points[4] = points[5]
+    points[6:9] = 0
+    points[11] = (native.g1_neg if group == "g1" else native.g2_neg)(points[10:11])[0]
+    held = device.upload(np.concatenate([points, points[: n // 2]]))
+    build_pair_sums(device, group, n, held.address, None)
+    got = device.download(held.address, np.empty((n + n // 2, points.shape[1]), dtype=np.uint64))
+    add = native.batch_add_g1 if group == "g1" else native.batch_add_g2
+    both = np.array([3], dtype=np.uint8)
+    assert np.array_equal(got, np.concatenate([points, *(add(points[2 * i : 2 * i + 2], both) for i in range(n // 2))]))
+    held.free()
