@@ -79,6 +79,7 @@ class CudaProver(CpuDevice):
         for index in range(max(1, plan.gpus)):
             gpu = Gpu(self._open_gpu(index))
             self._gpus.append(gpu)
+            _refuse_larger(plan, index, gpu.device.multiprocessors)
             gpu.device.compile(_modules(plan.policy))
             # rows that the GPU makes from a canonical witness are canonical, all others Montgomery
             gpu.place_quotient(self.key, self.quotient, mont=template or not self._multiplies)
@@ -289,3 +290,13 @@ GPU_BODIES: dict[str, Body] = {
     "b_g2_msm": CudaProver._b_g2_msm,
 }
 """Steps whose work the GPU does, or may do; all others are the host's (CpuDevice)."""
+
+
+def _refuse_larger(plan: Plan, index: int, multiprocessors: int) -> None:
+    """What kernels need grows with the multiprocessors: the books of a smaller GPU would grant too little."""
+    stated = plan.scenario.machine.gpus[index].sms if plan.scenario.machine.gpus else multiprocessors
+    if stated < multiprocessors:
+        raise InputError(
+            f"machine.gpus[{index}].sms is {stated}, and the GPU here has {multiprocessors} multiprocessors: describe the "
+            f"machine that proves (--set machine.gpus.{index}.sms={multiprocessors})"
+        )

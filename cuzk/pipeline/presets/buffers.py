@@ -14,6 +14,8 @@ _SCRATCH = "2**21 * sms"
 """What kernels need however small the circuit: room for each multiprocessor's batch."""
 _FULL_BATCH = "3*2**20 * sms"
 """The same where a batch is full."""
+_ROOM = "(vram - gpu_context - srs_vram*srs - gw*96*domain) / 2"
+"""Half of what key and vectors leave of a GPU: an MSM that may fill the buckets of more windows at once is up to a third faster."""
 _TAIL = "(full_size_share*variables + 1024)"
 """Scalars that are neither 0 nor 1, in any query: no more than there are among all wires."""
 _PCE = "pce_template if matrices_template else pce"
@@ -37,7 +39,7 @@ _OWN: dict[str, str] = {
     "d_splits": f"variables + {_TAIL} * (144 if witness_bits else 180) + 2**17",
     "buckets": "0B",
     # what the kernels are granted: they cut their work to fit it
-    "msm_h_temps": f"max(72*domain, {_SCRATCH})",
+    "msm_h_temps": f"max(72*domain, {_SCRATCH}, min(800*domain, {_ROOM}))",
     "batch_add_temps": f"max(60*ones_share*variables + variables/4 + {_FULL_BATCH} if prep_msm_gpu else 30*domain, {_SCRATCH})",
     "tail_temps": f"max(20*domain, {_SCRATCH})",
     "b_g2_temps": f"max((30 if prep_msm_gpu else 60)*domain, {_SCRATCH})",
