@@ -113,8 +113,9 @@ def work_folder(given: str | None, need_bytes: int) -> tuple[Path, bool]:
 
 
 def prove(name: str, key: Any, witness: Any, policy: str, proofs: int, partitions: int, work: Path,
-          traces: Path, make_device: Any, warm: int) -> dict[str, Any]:  # fmt: skip
-    """One run, as `cuzk run` does it. The first `warm` partitions do not count in the steps' times."""
+          traces: Path, make_device: Any, warm: int, learn_from: Path | None = None) -> dict[str, Any]:  # fmt: skip
+    """One run, as `cuzk run` does it, predicted first if there is an earlier run's trace to learn from. The first `warm`
+    partitions do not count in the steps' times."""
     from cuzk.exec.run import Proving, bind, prove_with
     from cuzk.model import load_scenario
 
@@ -126,6 +127,7 @@ def prove(name: str, key: Any, witness: Any, policy: str, proofs: int, partition
     bound = bind(scenario, key, [witness], Proving(str(key.path), ()), idle_bytes=idle_bytes, make_device=make_device)
     trace = traces / f"{name}.jsonl"
     say(f"{name}: {proofs} proofs of {partitions}, {policy}")
+    predicted = predict(bound.scenario, learn_from, work / "calibration.yaml") if learn_from else None
     result = prove_with(bound, work / name, trace_path=trace)
     document = result.document
     row = {
@@ -134,13 +136,30 @@ def prove(name: str, key: Any, witness: Any, policy: str, proofs: int, partition
         "verified_partitions": document["measured"]["verified_partitions"], **document["throughput"],
         "makespan_s": document["makespan_s"],
         "peaks": {p: {k: v[k] for k in ("live_bytes", "resident_bytes", "resident_is")} for p, v in document["peaks"].items()},
-        **times(trace.read_text().splitlines()[1:], warm),
+        **times(trace.read_text().splitlines()[1:], warm), "predicted": predicted,
     }  # fmt: skip
     say(f"{name}: exit code {row['exit_code']}, {row['verified_partitions']} partitions verified, loaded in {row['load_s']} s, "
         f"{row['s_per_proof']} s/proof, steps {row['gpu_steps_ms']}, to proof {row['start_to_proof_ms']} ms")  # fmt: skip
     for step, figures in row["step_ms"].items():
         say(f"    {step:16} {figures['median']:10.3f} ms  ({figures['min']:.3f} to {figures['max']:.3f})")
     return row
+
+
+def predict(scenario: Any, learn_from: Path, calibration: Path) -> dict[str, Any]:
+    """What the simulator says of a run that has not begun, with the step times of an earlier one."""
+    from cuzk.model.calibration import Calibration
+    from cuzk.model.scenario import load_part
+    from cuzk.sim import simulate
+
+    command = [sys.executable, "-m", "cuzk", "calibrate", str(learn_from), "-o", str(calibration)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
+    learnt = load_part(str(calibration), "calibration", Calibration)
+    found = simulate(scenario.model_copy(update={"calibration": learnt})).to_json()
+    told = {"verdict": found["verdict"], "s_per_proof": found["throughput"]["s_per_proof"],
+            "peaks": {pool: peak["resident_bytes"] for pool, peak in found["peaks"].items()}}  # fmt: skip
+    say(f"    predicted from {learn_from.name}: {told}")
+    return told
 
 
 def times(lines: Iterable[str], warm: int = 0) -> dict[str, Any]:
@@ -248,10 +267,13 @@ def main() -> int:
 
             placed = ON_GPU
         runs = [("alone", "pw: 1, gw: 1, j: 1", args.alone, 1, 1), ("sustained", args.sustained, args.proofs, args.partitions, 0)]
+        earlier: Path | None = None
         for name, policy, proofs, partitions, warm in runs:
             if proofs:
                 policy = f"{policy}, {placed}"
-                row = prove(name, key, witness, policy, proofs, partitions, work, traces, make_device, min(warm, proofs - 1))
+                warm = min(warm, proofs - 1)
+                row = prove(name, key, witness, policy, proofs, partitions, work, traces, make_device, warm, earlier)
+                earlier = traces / f"{name}.jsonl"
                 document["runs"].append(row)
                 code = code or row["exit_code"]
     finally:
