@@ -5,8 +5,9 @@ Every case runs on fresh random data, is checked against an independent result b
 idle device to a complete result (wall clock, so the host's part counts). `sustained_ms` is the mean of back-to-back runs
 for about a second, with the SM clock read under that load: short runs look faster than a chip at its power limit is.
 
-Writes one JSON document (`-o`) and beside it the same as Markdown; with `--only`, rows of an existing document that are not
-measured again are kept. Exit code 4 if a check fails.
+`--porep` adds whole partitions through the executor (benchmarks/porep_gpu.py: 4 minutes, 54 GB of memory, or its JSON if that is
+at hand). Writes one JSON document (`-o`) and beside it the same as Markdown; with `--only`, rows of an existing document that
+are not measured again are kept. Exit code 4 if a check fails.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ import datetime
 import json
 import platform
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -92,6 +95,40 @@ def time_case(case: Case, device: Any, clock: Clock, runs: int, sustain_s: float
     return row
 
 
+PARTITION = {
+    "porep_partition_gpu_2^27": (2500, 900, "GPU steps of one partition of a 32 GiB sector, key in VRAM"),
+    "porep_partition_alone_2^27": (5400, 1500, "from its start to its verified proof, nothing beside it"),
+    "porep_proof_10_partitions": (46000, 12000, "sustained; the peer without synthesis, gw=1"),
+}
+"""Row -> the peer's ms, the goal, what it is."""
+
+
+def partition_rows(path: str) -> list[dict[str, Any]]:
+    """Rows from what benchmarks/porep_gpu.py wrote to `path`; made first if that is empty."""
+    with tempfile.TemporaryDirectory() as folder:
+        if not path:
+            path = str(Path(folder) / "porep.json")
+            script = Path(__file__).resolve().parent / "porep_gpu.py"
+            subprocess.run([sys.executable, str(script), "-o", path], stdout=subprocess.DEVNULL, check=False)
+        try:
+            document = json.loads(Path(path).read_text())
+            alone, sustained = document["runs"]
+        except (OSError, ValueError, KeyError) as fault:
+            return [{"name": name, "checked": False, "error": f"no result: {fault}"} for name in PARTITION]
+    proof_ms = {"median": sustained["s_per_proof"] * 1e3, "count": sustained["proofs"]}
+    figures = (alone["gpu_steps_ms"], alone["start_to_proof_ms"], proof_ms)
+    whole = document["challenges"] == 18 and document["log_domain"] == 27
+    rows = []
+    for (name, (peer_ms, goal_ms, note)), run, figure in zip(PARTITION.items(), (alone, alone, sustained), figures, strict=True):
+        median = round(figure["median"], 3)
+        rows.append({
+            "name": name, "note": note, "checked": whole and run["exit_code"] == 0, "median_ms": median,
+            "min_ms": figure.get("min", median), "max_ms": figure.get("max", median), "runs": figure["count"],
+            "peer_ms": peer_ms, "goal_ms": goal_ms, "ratio_to_peer": round(median / peer_ms, 3), "ratio_to_ceiling": None,
+        })  # fmt: skip
+    return rows
+
+
 def versions(device: Any) -> dict[str, str]:
     import cupy
 
@@ -142,10 +179,14 @@ def markdown(document: dict[str, Any]) -> str:
             continue
         lines.append(
             f"| {row['name']} | {row['median_ms']:.2f} | {row['min_ms']:.2f}–{row['max_ms']:.2f} "
-            f"| {row['sustained_ms']:.2f} ({row['sm_clock_mhz']}) | {row['peer_ms'] or '–'} | {row['ratio_to_peer'] or '–'} "
-            f"| {row['ratio_to_ceiling']} | {row['goal_ms'] or '–'} |"
+            f"| {_sustained(row)} | {row['peer_ms'] or '–'} | {row['ratio_to_peer'] or '–'} "
+            f"| {row['ratio_to_ceiling'] or '–'} | {row['goal_ms'] or '–'} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def _sustained(row: dict[str, Any]) -> str:
+    return f"{row['sustained_ms']:.2f} ({row['sm_clock_mhz']})" if "sustained_ms" in row else "–"
 
 
 def _kept(path: Path | None, renewed: set[str]) -> list[dict[str, Any]]:
@@ -171,6 +212,7 @@ def main() -> int:
     parser.add_argument("--only", action="append", default=[], help="names that start so (may be repeated)")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--sustain", type=float, default=1.0, help="seconds of back-to-back runs a case")
+    parser.add_argument("--porep", nargs="?", const="", metavar="JSON", help="whole partitions too")
     parser.add_argument("--list", action="store_true", help="print the names and stop")
     options = parser.parse_args()
     cases = [c for c in all_cases() if not options.only or any(c.name.startswith(p) for p in options.only)]
@@ -201,6 +243,11 @@ def main() -> int:
         shown = f"{row['median_ms']:10.2f} ms" if "median_ms" in row else str(row.get("error", "WRONG RESULT"))
         print(f"{case.name:28s} {shown}", file=sys.stderr, flush=True)
         if options.output:  # after every case: a run that is cut short keeps what it has
+            _write(options.output, document)
+    device.trim()
+    if options.porep is not None:
+        results += partition_rows(options.porep)
+        if options.output:
             _write(options.output, document)
     print(markdown(document), end="")
     return 0 if all(r.get("checked") for r in results) else 4
