@@ -76,6 +76,16 @@ def _checked(call: str) -> Callable[[Callable[Concatenate[CudaDevice, P], R]], C
     return around
 
 
+def _ending_quietly(kind: type, device: CudaDevice) -> type:
+    """CuPy's stream or event, which is not destroyed once the device is lost: that could only fail, with a traceback."""
+
+    def end(self: Any) -> None:
+        if device.lost is None:
+            kind.__del__(self)  # type: ignore[attr-defined]
+
+    return type(kind.__name__, (kind,), {"__del__": end})
+
+
 class CudaDevice:
     """The device with the given index. Creating it initialises the context; HardwareMissing if that is impossible.
 
@@ -324,13 +334,21 @@ class CudaDevice:
 
     # streams and events
 
+    @functools.cached_property
+    def _stream_type(self) -> type:
+        return _ending_quietly(self.cupy.cuda.Stream, self)
+
+    @functools.cached_property
+    def _event_type(self) -> type:
+        return _ending_quietly(self.cupy.cuda.Event, self)
+
     @_checked("cudaStreamCreate")
     def stream(self) -> Any:
-        return self.cupy.cuda.Stream(non_blocking=True)
+        return self._stream_type(non_blocking=True)
 
     @_checked("cudaEventCreate")
     def event(self, timing: bool = False) -> Any:
-        return self.cupy.cuda.Event(block=True, disable_timing=not timing)
+        return self._event_type(block=True, disable_timing=not timing)
 
     @_checked("cudaEventRecord")
     def record(self, event: Any, stream: Any) -> None:

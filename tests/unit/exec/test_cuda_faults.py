@@ -80,9 +80,17 @@ def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CudaDevice:
         runtime.anything()
         return Called(runtime)
 
+    class Owned(Called):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(runtime)
+            runtime.anything()
+
+        def __del__(self) -> None:
+            runtime.calls.append("destroy")
+
     made = CudaDevice.__new__(CudaDevice)
     made.cupy = SimpleNamespace(
-        cuda=SimpleNamespace(runtime=runtime, driver=SimpleNamespace(CUDADriverError=DriverFault), Stream=make, Event=make,
+        cuda=SimpleNamespace(runtime=runtime, driver=SimpleNamespace(CUDADriverError=DriverFault), Stream=Owned, Event=Owned,
                              Device=lambda index: Called(runtime)),
         RawModule=make,
     )  # fmt: skip
@@ -220,3 +228,15 @@ def test_the_table_is_what_the_headers_say() -> None:
     for status, name in (STICKY | GONE).items():
         assert names.get(status, name) == name
     assert not final & REFUSED and not GONE.keys() & REFUSED
+
+
+@pytest.mark.parametrize("make", ["stream", "event"])
+def test_streams_and_events_of_a_lost_device_are_left_alone(make: str, device: CudaDevice) -> None:
+    destroyed = runtime_of(device).calls
+    held = getattr(device, make)()
+    del held
+    assert destroyed.count("destroy") == 1
+    held = getattr(device, make)()
+    strike(device, "memory_info", RuntimeFault(700))
+    del held
+    assert destroyed.count("destroy") == 1
