@@ -127,12 +127,13 @@ class PreparedMsm:
         tables: int = 1,
         digit_bits: int | None = None,
         skew: str = "",
+        bytes_per_point: int | None = None,
     ) -> None:
         self.points = Progression(device, group, n, rng, n * tables)
         scalars = skewed_scalars(n, rng, skew) if skew else random_scalars(n, rng)
         self.expected = self.points.weighted(group, *sums(scalars))
         self.scalars = device.upload(scalars, "scalars")
-        budget = device.memory_info()[0] - (2 << 30)
+        budget = device.memory_info()[0] - (2 << 30) if bytes_per_point is None else bytes_per_point * n
         shape = {"tables": tables, "digit_bits": digit_bits}
         plan = plan_msm(n, group, budget, multiprocessors=device.multiprocessors, **shape)
         stream, made = device.stream(), device.event()
@@ -221,6 +222,20 @@ def skew_case(log_n: int, kind: str) -> Case:
     )
 
 
+def lean_case(log_n: int, bytes_per_point: int) -> Case:
+    """Temporaries as on a card that the points nearly fill."""
+    n = 1 << log_n
+    plan = plan_msm(n, "g1", bytes_per_point * n)
+    return Case(
+        name=f"msm_g1_2^{log_n}_lean",
+        prepare=lambda device, rng: PreparedMsm(device, "g1", n, rng, bytes_per_point=bytes_per_point),
+        peer_ms=MSM_G1[log_n][0],
+        goal_ms=None,
+        ceiling_ms=n * plan.windows * ADDITION_S["g1"] * 1e3,
+        note=f"{plan.windows} windows, {bytes_per_point * n / 2**30:.1f} GiB of temporaries",
+    )
+
+
 def tables_case(group: str, log_n: int, tables: int, digit_bits: int) -> Case:
     """The same with multiples of the fixed points made beforehand, one table a window: one set of buckets for all."""
     n = 1 << log_n
@@ -253,5 +268,6 @@ def cases() -> list[Case]:
     found = [msm_case("g1", log_n, *figures) for log_n, figures in MSM_G1.items()]
     found += [msm_case("g2", log_n, *figures) for log_n, figures in MSM_G2.items()]
     found += [skew_case(22, kind) for kind in SKEWS]
-    found += [tables_case("g1", 20, 13, 20), tables_case("g1", 24, 12, 22), tables_case("g2", 20, 13, 20)]
+    found += [lean_case(24, 120), lean_case(27, 76)]
+    found += [tables_case("g1", 20, 13, 20), tables_case("g1", 24, 11, 24), tables_case("g2", 20, 13, 20)]
     return found + [batch_add_case(pair_sums) for pair_sums in (False, True)]

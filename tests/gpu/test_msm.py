@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -111,6 +113,22 @@ def test_chunks_groups_and_residency_do_not_matter(device, group):
     for residency in ("device", "pinned"):
         for shape in ({}, {"max_chunk": 3000}, {"digit_bits": 13, "max_chunk": 7001}, {"budget": 400 << 20}):
             assert np.array_equal(device_msm(device, group, points, scalars, residency=residency, **shape), expected)
+
+
+@pytest.mark.parametrize("group", ["g1", "g2"])
+@pytest.mark.parametrize(("group_sets", "fold_sets"), [(1, 1), (1, 4), (3, 6), (2, 20)])
+def test_folds_do_not_matter(device, group, group_sets, fold_sets):
+    rng = np.random.default_rng()
+    n = 30_000
+    points, scalars = some_points(group, n, rng), random_scalars(n, rng)
+    plan = plan_msm(n, group, 8 << 30, multiprocessors=device.multiprocessors, digit_bits=13)
+    assert plan.sets == 20 and plan.wide_sets == 15
+    msm = Msm(device, replace(plan, group_sets=group_sets, fold_sets=fold_sets))
+    held = device.upload(points), device.upload(scalars)
+    got = msm.run(held[0].address, held[1].address, device.stream()).result()
+    for block in (msm, *held):
+        block.free()
+    assert np.array_equal(got, host_msm(group, points, scalars))
 
 
 @pytest.mark.parametrize("pair_sums", [False, True])

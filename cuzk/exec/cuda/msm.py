@@ -1,8 +1,8 @@
 """Multi-scalar multiplication on the GPU: Pippenger's buckets, filled by affine additions that share inversions.
 
 For each chunk of points and each group of bucket sets: cut the scalars into signed digits, sort references to the points
-by bucket (two counting passes), add up every bucket in rounds of pairs. After the last chunk: row and column sums of the
-bucket matrix by the same rounds, two weighted sums a set, and the host joins the sets:
+by bucket (two counting passes), add up every bucket in rounds of pairs. After the last chunk, for each fold of groups: row and
+column sums of the bucket matrices by the same rounds, two weighted sums a set; and the host joins the sets:
 sum of 2^(first bit of the set) * (2^column_bits * Rows + Columns).
 """
 
@@ -109,18 +109,22 @@ class Msm:
                 chunk_points, chunk_scalars, stride = points + first * plan.point_bytes, scalars + first * 32, plan.n
             for first_set in range(0, plan.sets, plan.group_sets):
                 sets = min(plan.group_sets, plan.sets - first_set)
-                buckets = at["buckets"]
-                if plan.chunks > 1:
-                    buckets += plan.buckets(0, first_set) * plan.point_bytes
+                end, fold = first_set + sets, first_set // plan.fold_sets * plan.fold_sets
                 self._sort(chunk_scalars, count, stride, first_set, sets, scalars_mont, stream)
-                self._fill(chunk_points, count, first_set, sets, buckets, index > 0, stream)
-                if index == plan.chunks - 1:
-                    self._reduce(first_set, sets, buckets, stream)
+                self._fill(chunk_points, count, first_set, sets, self._buckets(first_set), index > 0, stream)
+                if index == plan.chunks - 1 and (end == plan.sets or end % plan.fold_sets == 0):
+                    self._reduce(fold, end - fold, self._buckets(fold), stream)
             if plan.residency == "pinned":
                 device.record(self._used[index % 2], stream)
         device.copy(self._sums.address, at["sums_out"], 2 * plan.sets * plan.point_bytes, stream)
         device.record(self._done, stream)
         return MsmHandle(device, plan, self._done, self._sums.array)
+
+    def _buckets(self, first_set: int) -> int:
+        """Address of a set's buckets. With one chunk, every fold begins where the one before it did."""
+        plan = self.plan
+        held = 0 if plan.chunks > 1 else first_set // plan.fold_sets * plan.fold_sets
+        return self._at["buckets"] + plan.buckets(held, first_set - held) * plan.point_bytes
 
     def _upload(
         self, index: int, first: int, count: int, points: int, scalars: int, stream: Any, copy_stream: Any

@@ -5,6 +5,7 @@
     bucket set the 2^(c-1) buckets of one window; with tables of the points times 2^(step j), of several windows
     unit       the buckets of a narrow set; a wide one has two
     group      the bucket sets that are filled together
+    fold       the groups whose buckets are reduced together
     chunk      the points that are on the device together
 """
 
@@ -41,6 +42,12 @@ GROUPS_AT = 1 << 18
 # In additions of the accumulation (0.29 ns in G1), from kernel times of 2^24. A digit besides its addition: sorting and listing
 # of pairs, 33 ps. A bucket: two additions of the reduction, gathering (0.1 ns), the scans of every round (0.05 ns).
 DIGIT_COST, BUCKET_COST = 1.11, 2.5
+# A round of pairs has an inversion a thread and five launches whatever it adds up: 0.12 ms on 132 multiprocessors, additions that
+# a thread could do meanwhile. What a group and a fold cost besides their rounds, in rounds: the sort's small kernels and rounds
+# for long buckets that find none; the latency of a round of groups and of the weighted sums. Reading a scalar once more: 9 ps.
+ROUND_COST = 6
+GROUP_COST, FOLD_COST = 2, 10
+SCALAR_COST = 0.03
 
 
 def rounds_for(longest: int) -> int:
@@ -59,6 +66,7 @@ class MsmPlan:
     multiprocessors: int
     sets: int
     group_sets: int
+    fold_sets: int  # whole groups
     chunk: int
 
     @property
@@ -101,6 +109,11 @@ class MsmPlan:
     def group_buckets(self) -> int:
         """Of the largest group: the first."""
         return self.buckets(0, self.group_sets)
+
+    @property
+    def fold_buckets(self) -> int:
+        """Of the largest fold: the first."""
+        return self.buckets(0, self.fold_sets)
 
     @property
     def unit_bits(self) -> int:
@@ -160,7 +173,7 @@ class MsmPlan:
     @property
     def pool_slots(self) -> int:
         """Partial sums alive at once: every first pair of the accumulation, or of the bucket reduction."""
-        return max(-(-self.group_sets * self.row // 2), self.group_buckets)
+        return max(-(-self.group_sets * self.row // 2), self.fold_buckets)
 
     @property
     def batch(self) -> int:
@@ -173,18 +186,28 @@ class MsmPlan:
         return table * self.step_bits
 
     def cost(self) -> float:
-        """Additions, roughly."""
+        """Additions, roughly, where one group holds everything."""
         buckets = self.buckets(0, self.sets)
         digits = self.n * self.windows
         occupied = buckets * -math.expm1(-digits / buckets)  # the first point of a bucket is not added to anything
         return DIGIT_COST * digits + BUCKET_COST * buckets - occupied
 
+    def total_cost(self) -> float:
+        """The same with every group, fold and chunk beyond the first, and the merging of bucket arrays between chunks."""
+        groups, folds = -(-self.sets // self.group_sets), -(-self.sets // self.fold_sets)
+        chunks = max(self.chunks, 1)
+        rounds = (groups * chunks - 1) * (self.fill_rounds + GROUP_COST)
+        rounds += (folds - 1) * (self.fold_rounds(0, self.fold_sets) + FOLD_COST)
+        round_cost = ROUND_COST * self.pair_blocks * PAIR_THREADS // LANES[self.group]
+        merging = (chunks - 1) * (self.buckets(0, self.sets) + groups * round_cost)
+        return self.cost() + rounds * round_cost + merging + (groups - 1) * self.n * SCALAR_COST
+
     def layout(self) -> Layout:
         """All temporaries. Digits and partitioned elements live where the pool of partial sums comes later."""
         elements = self.group_sets * self.row
         buckets = self.group_buckets
-        segments = max(buckets, self.fold_segments(0, self.group_sets))
-        references = max(elements, 2 * buckets)
+        segments = max(buckets, self.fold_segments(0, self.fold_sets))
+        references = max(elements, 2 * self.fold_buckets)
         partitions = buckets >> self.low_bits
         sort_bytes = aligned(4 * elements) + aligned(8 * elements)
         pool_slots = self.pool_slots
@@ -207,7 +230,7 @@ class MsmPlan:
             ("pairs", 8 * max(-(-references // 2), buckets)),
             ("scratch", 48 * self.pair_blocks * PAIR_THREADS * self.batch),
             ("pool", max(pool_slots * self.point_bytes, sort_bytes)),
-            ("buckets", (self.buckets(0, self.sets) if self.chunks > 1 else buckets) * self.point_bytes),
+            ("buckets", (self.buckets(0, self.sets) if self.chunks > 1 else self.fold_buckets) * self.point_bytes),
             ("sums_out", 2 * self.sets * self.point_bytes),
         ]
         if self.chunks > 1:
@@ -248,18 +271,18 @@ def plan_msm(
         raise ValueError(f"digits of {digit_bits} bits are outside 2 .. {MAX_DIGIT_BITS}")
     if max_chunk is None:
         max_chunk = PINNED_CHUNK if residency == "pinned" else MAX_INDEX
-    whole = MsmPlan(group, n, residency, tables, multiprocessors, 1, 1, max(1, min(n, max_chunk)))
+    whole = MsmPlan(group, n, residency, tables, multiprocessors, 1, 1, 1, max(1, min(n, max_chunk)))
     fewest, most = -(-whole.step_bits // MAX_DIGIT_BITS), -(-whole.step_bits // 2)
     candidates = [-(-whole.step_bits // digit_bits)] if digit_bits else range(fewest, most + 1)
     best: MsmPlan | None = None
     smallest: int | None = None
     for sets in sorted(candidates, key=lambda sets: replace(whole, sets=sets).cost()):
         shape = replace(whole, sets=sets)
-        if best is not None and shape.cost() >= best.cost() + 2 * best.n:
+        if best is not None and shape.cost() >= best.total_cost():
             break
         fitted, need = _fit(shape, budget_bytes)
         smallest = need if smallest is None else min(smallest, need)
-        if fitted is not None and (best is None or _total_cost(fitted) < _total_cost(best)):
+        if fitted is not None and (best is None or fitted.total_cost() < best.total_cost()):
             best = fitted
     if best is None:
         raise OutOfMemoryError(
@@ -269,25 +292,29 @@ def plan_msm(
     return best
 
 
-def _total_cost(plan: MsmPlan) -> float:
-    """Additions of the plan including the merging of bucket arrays between chunks."""
-    return plan.cost() + (max(plan.chunks, 1) - 1) * plan.buckets(0, plan.sets)
-
-
 def _fit(shape: MsmPlan, budget_bytes: int) -> tuple[MsmPlan | None, int]:
-    """The shape with the largest group, then the largest chunk, that fits; and the bytes of the smallest tried."""
+    """The shape with the largest chunk that fits, then the cheapest groups and folds; and the bytes of the smallest tried."""
     limit = MAX_PARTITION_COUNTERS << shape.low_bits
-    most = max(sets for sets in range(1, shape.sets + 1) if sets == 1 or shape.buckets(0, sets) <= limit)
-    chunk = shape.chunk
-    need = 0
     while True:
-        # equal groups: no last group of one set
-        for parts in range(-(-shape.sets // most), shape.sets + 1):
-            sets = -(-shape.sets // parts)
-            plan = replace(shape, group_sets=sets, chunk=chunk)
-            need = plan.workspace_bytes
-            if need <= budget_bytes and sets * plan.row < MAX_ELEMENTS:
-                return plan, need
-        if chunk <= MIN_CHUNK:
+        least = replace(shape, group_sets=1, fold_sets=1)
+        need = least.workspace_bytes
+        if need <= budget_bytes and least.row < MAX_ELEMENTS:
+            break
+        if shape.chunk <= MIN_CHUNK:
             return None, need
-        chunk = -(-chunk // 2)
+        shape = replace(shape, chunk=-(-shape.chunk // 2))
+    fitting = [least]
+    for group_sets in _shares(shape.sets):
+        if group_sets > 1 and (shape.buckets(0, group_sets) > limit or group_sets * shape.row >= MAX_ELEMENTS):
+            continue
+        for groups in _shares(-(-shape.sets // group_sets)):
+            plan = replace(shape, group_sets=group_sets, fold_sets=min(groups * group_sets, shape.sets))
+            if plan.workspace_bytes <= budget_bytes:
+                fitting.append(plan)
+                break  # smaller folds of such groups cost more
+    return min(fitting, key=MsmPlan.total_cost), need
+
+
+def _shares(count: int) -> list[int]:
+    """What one of 1, 2, ... equal parts of `count` has, largest first: no last part that is much smaller."""
+    return sorted({-(-count // parts) for parts in range(1, count + 1)}, reverse=True)
