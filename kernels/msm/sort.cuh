@@ -36,6 +36,7 @@ struct SortShape {
     u32 stride;      // points of a whole table
 
     CUZK_DEVICE u32 digit_bits(u32 set) const { return narrow + (set < wide); }
+    CUZK_DEVICE u32 first_bit(u32 set) const { return set * narrow + (set < wide ? set : wide); }
     // Units of the call's sets before its set number `local`.
     CUZK_DEVICE u32 units(u32 local) const {
         const u32 wide_here = wide > first_set ? wide - first_set : 0;
@@ -46,6 +47,21 @@ struct SortShape {
     CUZK_DEVICE u32 tables() const { return (windows + sets - 1) / sets; }
     CUZK_DEVICE u32 row() const { return tables() * points; }  // digits of a set: table 0, table 1, ...
 };
+
+// k / 2^bits, bits < 32.
+CUZK_DEVICE void shift_bits(u32 k[9], u32 bits) {
+#pragma unroll
+    for (int j = 0; j < 8; j++) k[j] = static_cast<u32>((static_cast<u64>(k[j + 1]) << 32 | k[j]) >> bits);
+    k[8] >>= bits;
+}
+CUZK_DEVICE void shift_down(u32 k[9], u32 bits) {
+    for (; bits >= 32; bits -= 32) {
+#pragma unroll
+        for (int j = 0; j < 8; j++) k[j] = k[j + 1];
+        k[8] = 0;
+    }
+    shift_bits(k, bits);
+}
 
 // digits[set][table * points + i] = |digit| with DIGIT_NEGATIVE, and the size of every partition.
 CUZK_DEVICE void sort_digits(const SortShape& shape, const uint4* scalars, bool mont, u32* digits, u32* partition_count) {
@@ -64,6 +80,9 @@ CUZK_DEVICE void sort_digits(const SortShape& shape, const uint4* scalars, bool 
     }
     __syncthreads();
     const u32 tables = shape.tables(), n = shape.points, row = shape.row();
+    // Bits of a scalar below and above the call's sets, in every table's share.
+    const u32 before = shape.first_bit(shape.first_set);
+    const u32 after = shape.first_bit(shape.sets) - shape.first_bit(shape.first_set + shape.group_sets);
     for (u32 base = blockIdx.x * blockDim.x; base < n; base += global_threads()) {
         const u32 i = base + threadIdx.x;
         const bool valid = i < n;
@@ -99,26 +118,24 @@ CUZK_DEVICE void sort_digits(const SortShape& shape, const uint4* scalars, bool 
             carry >>= 32;
         }
         k[8] = static_cast<u32>(carry) + offset[8];
-        u32 set = 0, table = 0;
-        for (u32 w = 0; w < tables * shape.sets; w++) {
-            const u32 bits = shape.digit_bits(set), half = 1u << (bits - 1);
-            u32 digit = 0;
-            if (valid && w < shape.windows) {
-                u32 raw = w + 1 < shape.windows ? k[0] & (2 * half - 1) : k[0];
-                if (raw > half) digit = raw - half;
-                if (raw < half) digit = (half - raw) | DIGIT_NEGATIVE;
-                if (digit && negative) digit ^= DIGIT_NEGATIVE;
-            }
-#pragma unroll
-            for (int j = 0; j < 8; j++) k[j] = static_cast<u32>((static_cast<u64>(k[j + 1]) << 32 | k[j]) >> bits);
-            k[8] >>= bits;
-            if (set >= shape.first_set && set < shape.first_set + shape.group_sets) {
-                u32 local = set - shape.first_set;
+        shift_down(k, before);
+        for (u32 table = 0; table < tables; table++) {
+            if (table) shift_down(k, before + after);
+            for (u32 local = 0; local < shape.group_sets; local++) {
+                const u32 set = shape.first_set + local, w = table * shape.sets + set;
+                const u32 bits = shape.digit_bits(set), half = 1u << (bits - 1);
+                u32 digit = 0;
+                if (valid && w < shape.windows) {
+                    u32 raw = w + 1 < shape.windows ? k[0] & (2 * half - 1) : k[0];
+                    if (raw > half) digit = raw - half;
+                    if (raw < half) digit = (half - raw) | DIGIT_NEGATIVE;
+                    if (digit && negative) digit ^= DIGIT_NEGATIVE;
+                }
+                shift_bits(k, bits);
                 if (valid) digits[static_cast<u64>(local) * row + static_cast<u64>(table) * n + i] = digit;
                 u32 bucket = (digit & ~DIGIT_NEGATIVE) - 1;
                 count_up(count, shape.first_partition(local) + (bucket >> shape.low_bits), digit != 0);
             }
-            if (++set == shape.sets) set = 0, table++;
         }
     }
     __syncthreads();
