@@ -132,18 +132,21 @@ CUZK_DEVICE void round_starts(const u32* start, const u32* references, u32 segme
     }
 }
 
-// Writes the pairs of a round, and the references of the next: a pair's sum will lie where pair_add puts it. A warp takes 256
-// neighbouring pairs, finds the segments of the first and the last, and each lane searches between those.
+// Writes the pairs of a round, and the references of the next: a pair's sum will lie where pair_add puts it. A warp takes neighbouring
+// pairs, finds the segments of the first and the last, and each lane searches between those: many pairs, since the two searches over
+// all segments are dear, and few enough that every warp has some.
 CUZK_DEVICE void round_pairs(const u32* start, const u32* references, u32 segments, const u32* job_start, u32 pair_count,
                              const u32* next_start, uint2* pairs, u32* next_references, u32* result) {
-    constexpr u32 CHUNK = 256;
-    const u32 warps = global_threads() / 32;
-    for (u64 chunk = static_cast<u64>(global_thread() / 32) * CHUNK; chunk < pair_count; chunk += static_cast<u64>(warps) * CHUNK) {
-        u32 begin = static_cast<u32>(chunk), end = begin + CHUNK < pair_count ? begin + CHUNK : pair_count;
+    constexpr u32 MAX_CHUNK = 1024;
+    const u32 warps = global_threads() / 32, share = pair_count / warps + 1, turns = (share + MAX_CHUNK - 1) / MAX_CHUNK;
+    const u32 chunk = (share / turns + 32) / 32 * 32;
+    for (u64 at = static_cast<u64>(global_thread() / 32) * chunk; at < pair_count; at += static_cast<u64>(warps) * chunk) {
+        const u32 begin = static_cast<u32>(at), end = pair_count - begin > chunk ? begin + chunk : pair_count;
         u32 low = last_at_most(job_start, 0, segments - 1, begin);
-        u32 high = last_at_most(job_start, low, segments - 1, end - 1);
+        const u32 high = last_at_most(job_start, low, segments - 1, end - 1);
         for (u32 p = begin + lane_id(); p < end; p += 32) {
-            u32 s = last_at_most(job_start, low, high, p);
+            const u32 s = last_at_most(job_start, low, high, p);
+            low = s;
             u32 place = p - job_start[s], i = start[s] + 2 * place, length = start[s + 1] - start[s];
             u32 a = references[i], b = references[i + 1];
             pairs[p] = make_uint2(a, b);
