@@ -215,11 +215,11 @@ class Msm:
         lengths = {"longest": plan.tables * count, "pair_rounds": plan.fill_rounds}
         sum_segments(device, stream, plan, at, segments=total, points=points, **lengths)
         target = at["merged"] if merge else buckets
-        # Memory-bound copies: 8 blocks of 128 an SM.
+        # A copy from scattered places: 2048 threads an SM.
         device.launch(
             device.kernel(points_module(plan.group), f"gather_{plan.group}"),
             8 * device.multiprocessors,
-            128,
+            256,
             (at["result"], u32(total), points, at["pool"], target),
             stream,
         )
