@@ -36,7 +36,7 @@ msm_place(SHAPE_PARAMETERS, const uint2* elements, const u32* partition_start, c
 
 CUZK_KERNEL(SCAN_THREADS, 4) count_tile_sums(const u32* count, u32 n, u64* sums) { scan_tile_sums(CountsOf{count}, n, sums); }
 
-CUZK_KERNEL(1024, 1) count_scan_sums(u64* sums, u32 tiles, u32* total) { scan_sums(sums, tiles, total, nullptr); }
+CUZK_KERNEL(1024, 1) count_scan_sums(u64* sums, u32 tiles, u32* total) { scan_sums(sums, tiles, total); }
 
 CUZK_KERNEL(SCAN_THREADS, 4) count_starts(const u32* count, u32 n, const u64* sums, u32* start, u32* cursor) {
     counts_to_starts(count, n, sums, start, cursor);
@@ -44,24 +44,15 @@ CUZK_KERNEL(SCAN_THREADS, 4) count_starts(const u32* count, u32 n, const u64* su
 
 // The rounds. `round` picks the counters; a round without references returns at once, so a fixed number of rounds is
 // launched and the host never waits for a count.
-CUZK_KERNEL(SCAN_THREADS, 4) round_tile_sums(const u32* start, u32 segments, u32 bits, u64* sums, const u32* counts, u32 round) {
-    if (counts[2 * round] == 0) return;
-    scan_tile_sums(NextRoundOf{start, bits}, segments, sums);
-}
-
-CUZK_KERNEL(1024, 1) round_scan_sums(u64* sums, u32 tiles, u32* counts, u32 round) {
-    if (counts[2 * round] == 0) {
-        if (threadIdx.x == 0) counts[2 * round + 1] = counts[2 * round + 2] = 0;
+CUZK_KERNEL(SCAN_THREADS, 3)
+round_starts(const u32* start, const u32* references, u32 segments, u32 bits, u64* state, u32* tickets, u32* job_start,
+             u32* next_start, u32* result, u32* counts, u32 round) {
+    counts += 2 * round;
+    if (counts[0] == 0) {
+        if (global_thread() == 0) counts[1] = counts[2] = 0;
         return;
     }
-    scan_sums(sums, tiles, &counts[2 * round + 2], &counts[2 * round + 1]);
-}
-
-CUZK_KERNEL(SCAN_THREADS, 4)
-round_starts(const u32* start, const u32* references, u32 segments, u32 bits, const u64* sums, u32* job_start, u32* next_start,
-             u32* result, const u32* counts, u32 round) {
-    if (counts[2 * round] == 0) return;
-    cuzk::round_starts(start, references, segments, bits, sums, job_start, next_start, result);
+    cuzk::round_starts(start, references, segments, bits, state, &tickets[round], round + 1, job_start, next_start, result, counts);
 }
 
 CUZK_KERNEL(256, 8)

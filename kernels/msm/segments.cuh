@@ -36,8 +36,8 @@ CUZK_DEVICE void store4(u32* words, u32 first, u32 n, const u32 in[4]) {
     }
 }
 
-// What is summed up, low and high half of a u64, for the four elements at `first`.
-struct CountsOf {  // plain counters
+// What is summed up, for the four elements at `first`.
+struct CountsOf {
     const u32* count;
     CUZK_DEVICE void operator()(u32 first, u32 n, u64 out[4]) const {
         u32 c[4];
@@ -51,19 +51,7 @@ CUZK_DEVICE u64 next_round(u32 length, u32 bits) {
     const u32 jobs = length < 2 ? 0 : bits == 1 ? length / 2 : left;
     return static_cast<u64>(jobs) << 32 | (left > 1 ? left : 0);
 }
-struct NextRoundOf {
-    const u32* start;
-    u32 bits;
-    CUZK_DEVICE void operator()(u32 first, u32 n, u64 out[4]) const {
-        u32 s[5];
-        load4(s, start, first, n + 1, 0);
-        s[4] = first + 4 <= n ? start[first + 4] : 0;
-        for (u32 i = 0; i < 4; i++) out[i] = first + i < n ? next_round(s[i + 1] - s[i], bits) : 0;
-    }
-};
-
-template <class Of>
-CUZK_DEVICE void scan_tile_sums(Of of, u32 n, u64* sums) {
+CUZK_DEVICE void scan_tile_sums(CountsOf of, u32 n, u64* sums) {
     const u32 first = blockIdx.x * SCAN_TILE + threadIdx.x * SCAN_PER_THREAD;
     u64 values[4] = {0, 0, 0, 0}, total;
     if (first < n) of(first, n, values);
@@ -71,8 +59,8 @@ CUZK_DEVICE void scan_tile_sums(Of of, u32 n, u64* sums) {
     if (threadIdx.x == 0) sums[blockIdx.x] = total;
 }
 
-// One block of 1024: sums become exclusive; the grand total goes to *low and *high.
-CUZK_DEVICE void scan_sums(u64* sums, u32 tiles, u32* low, u32* high) {
+// One block of 1024: sums become exclusive; the grand total goes to *all.
+CUZK_DEVICE void scan_sums(u64* sums, u32 tiles, u32* all) {
     const u32 share = (tiles + 1023) / 1024, first = threadIdx.x * share;
     u64 sum = 0;
     for (u32 i = first; i < first + share && i < tiles; i++) sum += sums[i];
@@ -82,10 +70,7 @@ CUZK_DEVICE void scan_sums(u64* sums, u32 tiles, u32* low, u32* high) {
         sums[i] = before;
         before += t;
     }
-    if (threadIdx.x == 0) {
-        *low = static_cast<u32>(total);
-        if (high) *high = static_cast<u32>(total >> 32);
-    }
+    if (threadIdx.x == 0) *all = static_cast<u32>(total);
 }
 
 // cursor may be the counters themselves.
@@ -105,9 +90,54 @@ CUZK_DEVICE void counts_to_starts(const u32* count, u32 n, const u64* sums, u32*
     if (first + 4 >= n) start[n] = static_cast<u32>(before);
 }
 
-CUZK_DEVICE void round_starts(const u32* start, const u32* references, u32 segments, u32 bits, const u64* sums, u32* job_start,
-                              u32* next_start, u32* result) {
-    const u32 first = blockIdx.x * SCAN_TILE + threadIdx.x * SCAN_PER_THREAD;
+// The sum of all tiles before `tile`, two counts in the halves of a u64, in one pass: each tile publishes its own sum, then the sum
+// of all up to itself; a warp looks back over the tiles before, 32 at a time, until it meets a sum of all. state[2 tile] and
+// state[2 tile + 1] hold the two counts, each in one word with a tag, 2 * epoch for the tile's own sum or 2 * epoch + 1 for all, so
+// that no fence is needed. Tiles must be handed out in order; epochs begin at 1 in state that is zero. All threads must call.
+CUZK_DEVICE u64 sum_of_tiles_before(volatile u64* state, u32 tile, u32 epoch, u64 own) {
+    __shared__ u64 found;
+    const u32 lane = lane_id();
+    if (threadIdx.x < 32) {
+        u64 before = 0;
+        const auto publish = [&](u64 sum, u32 tag) {
+            if (lane < 2) state[2 * static_cast<u64>(tile) + lane] = static_cast<u64>(tag) << 32 | static_cast<u32>(sum >> 32 * lane);
+        };
+        if (tile > 0) publish(own, 2 * epoch);
+        for (u32 end = tile; end > 0; end = end > 32 ? end - 32 : 0) {
+            u64 low = 0, high = 0;
+            if (lane < end) {
+                const u64 place = 2 * static_cast<u64>(end - 1 - lane);
+                do {
+                    low = state[place];
+                    high = state[place + 1];
+                } while (low >> 33 != epoch || low >> 32 != high >> 32);
+            }
+            const u32 complete = __ballot_sync(FULL_WARP, low >> 32 & 1);
+            const u32 stop = complete ? __ffs(complete) - 1 : 31;
+            u64 sum = lane <= stop ? high << 32 | static_cast<u32>(low) : 0;
+            for (u32 distance = 1; distance < 32; distance *= 2) {
+                const u64 below = __shfl_up_sync(FULL_WARP, sum, distance);
+                if (lane >= distance) sum += below;
+            }
+            const u32 all_low = __shfl_sync(FULL_WARP, static_cast<u32>(sum), 31);
+            const u32 all_high = __shfl_sync(FULL_WARP, static_cast<u32>(sum >> 32), 31);
+            before += static_cast<u64>(all_high) << 32 | all_low;
+            if (complete) break;
+        }
+        publish(before + own, 2 * epoch + 1);
+        if (lane == 0) found = before;
+    }
+    __syncthreads();
+    return found;
+}
+
+// A round's starts; the round's jobs and the next round's references in all go to counts[1] and counts[2]. *ticket is zero at first.
+CUZK_DEVICE void round_starts(const u32* start, const u32* references, u32 segments, u32 bits, u64* state, u32* ticket, u32 epoch,
+                              u32* job_start, u32* next_start, u32* result, u32* counts) {
+    __shared__ u32 own_tile;
+    if (threadIdx.x == 0) own_tile = atomicAdd(ticket, 1u);
+    __syncthreads();
+    const u32 first = own_tile * SCAN_TILE + threadIdx.x * SCAN_PER_THREAD;
     u32 s[5] = {0, 0, 0, 0, 0};
     u64 values[4] = {0, 0, 0, 0}, total;
     if (first < segments) {
@@ -115,7 +145,8 @@ CUZK_DEVICE void round_starts(const u32* start, const u32* references, u32 segme
         if (first + 4 <= segments) s[4] = start[first + 4];
         for (u32 i = 0; i < 4; i++) values[i] = first + i < segments ? next_round(s[i + 1] - s[i], bits) : 0;
     }
-    u64 before = block_exclusive_scan<SCAN_THREADS>(values[0] + values[1] + values[2] + values[3], total) + sums[blockIdx.x];
+    u64 before = block_exclusive_scan<SCAN_THREADS>(values[0] + values[1] + values[2] + values[3], total);
+    before += sum_of_tiles_before(state, own_tile, epoch, total);
     if (first >= segments) return;
     u32 next[4], job[4];
     for (u32 i = 0; i < 4; i++) {
@@ -127,8 +158,8 @@ CUZK_DEVICE void round_starts(const u32* start, const u32* references, u32 segme
     store4(next_start, first, segments, next);
     store4(job_start, first, segments, job);
     if (first + 4 >= segments) {
-        next_start[segments] = static_cast<u32>(before);
-        job_start[segments] = static_cast<u32>(before >> 32);
+        next_start[segments] = counts[2] = static_cast<u32>(before);
+        job_start[segments] = counts[1] = static_cast<u32>(before >> 32);
     }
 }
 

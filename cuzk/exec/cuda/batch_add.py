@@ -10,7 +10,18 @@ import numpy as np
 from cuzk.errors import OutOfMemoryError
 
 from .arena import Layout
-from .msm_plan import LANES, MAX_BATCH, MAX_INDEX, PAIR_BLOCKS_PER_SM, PAIR_THREADS, POINT_BYTES, SCAN_TILE, Group, rounds_for
+from .msm_plan import (
+    LANES,
+    MAX_BATCH,
+    MAX_INDEX,
+    PAIR_BLOCKS_PER_SM,
+    PAIR_THREADS,
+    POINT_BYTES,
+    SCAN_TILE,
+    Group,
+    rounds_for,
+    scan_state_bytes,
+)
 from .segments import INDEX, TAIL_THREADS, XYZZ_BYTES, pair_references, scan_counts, tail_module, u32
 
 # References left when the rounds end and plain additions take over: a round of few pairs costs an inversion's latency.
@@ -60,6 +71,7 @@ class BatchAddPlan:
                 ("word_count", 4 * self.words),
                 ("word_start", 4 * (self.words + 1)),
                 ("sums", 8 * -(-max(self.words, 1) // SCAN_TILE)),
+                ("scan_state", scan_state_bytes(1, rounds_for(self.references))),
                 ("start_a", 8),
                 ("start_b", 8),
                 ("job_start", 8),

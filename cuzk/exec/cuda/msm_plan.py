@@ -28,7 +28,7 @@ SCALAR_BITS = 255
 MAX_DIGIT_BITS = 24
 MIN_LOW_BITS, MAX_LOW_BITS = 10, 12  # the latter as in kernels/msm/sort.cuh
 TILE, TILE_THREADS = 8192, 512  # as in kernels/msm/sort.cuh
-SCAN_TILE, SCAN_THREADS = 2048, 512  # as in kernels/msm/segments.cuh
+SCAN_TILE, SCAN_THREADS, SCAN_STATE = 2048, 512, 16  # as in kernels/msm/segments.cuh
 MAX_PARTITION_COUNTERS = 24576  # 96 KiB of shared memory in msm_digits: two blocks an SM
 PINNED_CHUNK = 1 << 22  # points: enough for full occupancy, few enough that the first copy does not delay the start
 MIN_CHUNK = 1024  # points; below, chunks are not worth their overhead
@@ -48,6 +48,11 @@ DIGIT_COST, BUCKET_COST = 1.11, 2.5
 ROUND_COST = 6
 GROUP_COST, FOLD_COST = 2, 10
 SCALAR_COST = 0.03
+
+
+def scan_state_bytes(segments: int, rounds: int) -> int:
+    """What the scans of `rounds` rounds over so many segments tell each other: SCAN_STATE bytes a tile, a word a round."""
+    return SCAN_STATE * -(-segments // SCAN_TILE) + 4 * rounds
 
 
 def rounds_for(longest: int) -> int:
@@ -225,6 +230,7 @@ class MsmPlan:
             ("job_start", 4 * (segments + 1)),
             ("result", 4 * segments),
             ("sums", 8 * -(-segments // SCAN_TILE)),
+            ("scan_state", scan_state_bytes(segments, rounds + 1)),
             ("references_a", 4 * references),
             ("references_b", 4 * (-(-references // 2) + min(segments, references))),
             ("pairs", 8 * max(-(-references // 2), buckets)),

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .msm_plan import PAIR_THREADS, SCAN_THREADS, SCAN_TILE, Group, rounds_for
+from .msm_plan import PAIR_THREADS, SCAN_STATE, SCAN_THREADS, SCAN_TILE, Group, rounds_for, scan_state_bytes
 
 TAIL_THREADS = 256  # as in kernels/msm/tail.cuh
 XYZZ_BYTES = 192  # of one lane
@@ -85,23 +85,21 @@ def add_pairs(
 class _Rounds:
     """Where the rounds have arrived: which of the two buffers holds the references, and how many rounds there were."""
 
-    def __init__(self, device: Any, stream: Any, at: dict[str, int], segments: int, points: int) -> None:
+    def __init__(self, device: Any, stream: Any, at: dict[str, int], segments: int, points: int, rounds: int) -> None:
         self.device, self.stream, self.at, self.segments, self.points = device, stream, at, segments, points
         self.start, self.next_start = at["start_a"], at["start_b"]
         self.references, self.next_references = at["references_a"], at["references_b"]
         self.round = 0
+        self.tiles = -(-segments // SCAN_TILE)
+        self.tickets = at["scan_state"] + SCAN_STATE * self.tiles
+        device.fill(at["scan_state"], 0, scan_state_bytes(segments, rounds), stream)
 
     def scan(self, bits: int) -> None:
         """Starts of this round's pairs or groups and of the next round's references; a segment of one is finished."""
-        device, at, tiles = self.device, self.at, -(-self.segments // SCAN_TILE)
-        counts, n, bits32, r = at["counts"], u32(self.segments), u32(bits), u32(self.round)
-        launch, stream = device.launch, self.stream
-        args: tuple[Any, ...] = (self.start, n, bits32, at["sums"], counts, r)
-        launch(device.kernel(INDEX, "round_tile_sums"), tiles, SCAN_THREADS, args, stream)
-        launch(device.kernel(INDEX, "round_scan_sums"), 1, 1024, (at["sums"], u32(tiles), counts, r), stream)
-        targets = (at["job_start"], self.next_start, at["result"])
-        args = (self.start, self.references, n, bits32, at["sums"], *targets, counts, r)
-        launch(device.kernel(INDEX, "round_starts"), tiles, SCAN_THREADS, args, stream)
+        device, at, counts, round32 = self.device, self.at, self.at["counts"], u32(self.round)
+        lists = (self.start, self.references, u32(self.segments), u32(bits), at["scan_state"], self.tickets)
+        args: tuple[Any, ...] = (*lists, at["job_start"], self.next_start, at["result"], counts, round32)
+        device.launch(device.kernel(INDEX, "round_starts"), self.tiles, SCAN_THREADS, args, self.stream)
 
     def turn(self) -> None:
         self.start, self.next_start = self.next_start, self.start
@@ -149,7 +147,7 @@ def pair_references(
 
     Returns the addresses of the references that are left and of their number.
     """
-    state = _Rounds(device, stream, at, 1, points)
+    state = _Rounds(device, stream, at, 1, points, rounds)
     for _ in range(rounds):
         state.pairs(plan)
     return state.references, at["counts"] + 4 * 2 * rounds
@@ -171,7 +169,7 @@ def sum_segments(
     `at` names the temporaries (MsmPlan.layout). `longest` bounds the length of a segment. `pair_rounds` is a matter of time
     only: enough for the usual segments, since a round that finds nothing to do costs its launches.
     """
-    state = _Rounds(device, stream, at, segments, points)
+    state = _Rounds(device, stream, at, segments, points, rounds_for(longest) + 1)
     bits_left = max(rounds_for(longest), 1)
     for _ in range(min(pair_rounds, bits_left)):
         state.pairs(plan)

@@ -18,6 +18,7 @@ from cuzk.errors import OutOfMemoryError  # noqa: E402
 from cuzk.exec.cuda.batch_add import BatchAdd, plan_batch_add  # noqa: E402
 from cuzk.exec.cuda.msm import Msm, plan_bytes  # noqa: E402
 from cuzk.exec.cuda.msm_plan import plan_msm  # noqa: E402
+from cuzk.exec.cuda.segments import INDEX, SCAN_THREADS, u32  # noqa: E402
 from cuzk.exec.cuda.tables import build_pair_sums, build_tables  # noqa: E402
 
 from .emulated import EmulatedDevice  # noqa: E402
@@ -107,6 +108,32 @@ def test_sorted_references(device, bits, tables):
                 got[s, int(b)] = set(references[start[base + b] : start[base + b + 1]].tolist())
         assert got == {key: refs for key, refs in expected.items() if first_set <= key[0] < first_set + sets}
     msm.free()
+
+
+@pytest.mark.parametrize("complete", [0, 5, 37, 38, 69])
+def test_a_tile_looks_back_as_far_as_it_must(device, complete):
+    """Tile 70 of a scan, where only tile `complete` has published the sum of all before it."""
+    rng, tile, per_tile = np.random.default_rng(complete), 70, 2048
+    lengths = rng.integers(0, 6, 71 * per_tile).astype(np.uint32)
+    start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint32)
+    left, pairs = np.where(lengths > 2, (lengths + 1) // 2, 0), lengths // 2  # a pair's sum is finished
+    sums = np.stack([left, pairs]).reshape(2, -1, per_tile).sum(axis=2)
+    state = np.zeros((tile + 1, 2), dtype=np.uint64)
+    state[:tile] = (2 << 32) + sums[:, :tile].T  # epoch 1
+    state[complete] = (3 << 32) + sums[:, : complete + 1].sum(axis=1)
+    arrays = [start, start, state, np.full(1, tile, dtype=np.uint32), *[0 * start] * 3, np.ones(3, dtype=np.uint32)]
+    held = [device.upload(a.view(np.uint8).reshape(-1)) for a in arrays]
+    at = [block.address for block in held]
+    args = (at[0], at[1], u32(len(lengths)), u32(1), *at[2:], u32(0))
+    device.launch(device.kernel(INDEX, "round_starts"), 1, SCAN_THREADS, args, None)
+    jobs, following = (device.download(address, np.empty_like(start)) for address in at[4:6])
+    assert np.array_equal(following[tile * per_tile :], np.cumsum([left[: tile * per_tile].sum(), *left[tile * per_tile :]]))
+    assert np.array_equal(jobs[tile * per_tile :], np.cumsum([pairs[: tile * per_tile].sum(), *pairs[tile * per_tile :]]))
+    assert device.download(at[7], np.empty(3, dtype=np.uint32)).tolist() == [1, pairs.sum(), left.sum()]
+    published = device.download(at[2], np.empty_like(state))[tile]
+    assert published.tolist() == [(3 << 32) + int(left.sum()), (3 << 32) + int(pairs.sum())]
+    for block in held:
+        block.free()
 
 
 SKEWED = {
