@@ -68,12 +68,21 @@ CUZK_DEVICE void weighted_sum(const u32* references, u32 count, u32 bias, const 
         }
         __syncthreads();
     }
-    if (unit == 0) {
-        Xyzz<F> total = Xyzz<F>::infinity();
-        for (u32 v = vectors; v-- > 2;) {
-            total.dbl();
-            total.add(shared[v * F::LANES + part]);
+    // Sum of 2^t O_t: neighbours first, so that the doublings of a level go on side by side.
+    const u32 levels = vectors - 2;
+    Xyzz<F>* outer = shared + 2 * F::LANES;
+    for (u32 span = 1; span < levels; span *= 2) {
+        const u32 t = 2 * span * unit;
+        if (t + span < levels) {
+            Xyzz<F> sum = outer[(t + span) * F::LANES + part];
+            for (u32 j = 0; j < span; j++) sum.dbl();
+            sum.add(outer[t * F::LANES + part]);
+            outer[t * F::LANES + part] = sum;
         }
+        __syncthreads();
+    }
+    if (unit == 0) {
+        Xyzz<F> total = levels ? outer[part] : Xyzz<F>::infinity();
         for (u32 r = run; r > 1; r /= 2) total.dbl();
         total.add(shared[F::LANES + part]);
         if (bias) total.add(shared[part]);
