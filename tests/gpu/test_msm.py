@@ -116,14 +116,14 @@ def test_chunks_groups_and_residency_do_not_matter(device, group):
 
 
 @pytest.mark.parametrize("group", ["g1", "g2"])
-@pytest.mark.parametrize(("group_sets", "fold_sets"), [(1, 1), (1, 4), (3, 6), (2, 20)])
-def test_folds_do_not_matter(device, group, group_sets, fold_sets):
+@pytest.mark.parametrize(("group_sets", "fold_units"), [(1, 2), (1, 4), (3, 7), (2, 35)])
+def test_folds_do_not_matter(device, group, group_sets, fold_units):
     rng = np.random.default_rng()
     n = 30_000
     points, scalars = some_points(group, n, rng), random_scalars(n, rng)
     plan = plan_msm(n, group, 8 << 30, multiprocessors=device.multiprocessors, digit_bits=13)
     assert plan.sets == 20 and plan.wide_sets == 15
-    msm = Msm(device, replace(plan, group_sets=group_sets, fold_sets=fold_sets))
+    msm = Msm(device, replace(plan, group_sets=group_sets, fold_units=fold_units))
     held = device.upload(points), device.upload(scalars)
     got = msm.run(held[0].address, held[1].address, device.stream()).result()
     for block in (msm, *held):

@@ -98,6 +98,7 @@ class Msm:
             return MsmHandle(device, plan, None, self._sums.array)
         if plan.residency == "pinned" and copy_stream is None:
             raise ValueError("a plan with pinned points needs a copy stream")
+        folds = plan.folds()
         for index in range(plan.chunks):
             first = index * plan.chunk
             count = min(plan.chunk, plan.n - first)
@@ -107,24 +108,21 @@ class Msm:
                 chunk_points, chunk_scalars, stride = at[f"points_{side}"], at[f"scalars_{side}"], count
             else:
                 chunk_points, chunk_scalars, stride = points + first * plan.point_bytes, scalars + first * 32, plan.n
-            for first_set in range(0, plan.sets, plan.group_sets):
-                sets = min(plan.group_sets, plan.sets - first_set)
-                end, fold = first_set + sets, first_set // plan.fold_sets * plan.fold_sets
-                self._sort(chunk_scalars, count, stride, first_set, sets, scalars_mont, stream)
-                self._fill(chunk_points, count, first_set, sets, self._buckets(first_set), index > 0, stream)
-                if index == plan.chunks - 1 and (end == plan.sets or end % plan.fold_sets == 0):
-                    self._reduce(fold, end - fold, self._buckets(fold), stream)
+            for fold_first, fold_sets in folds:
+                # With one chunk, every fold begins where the one before it did.
+                held = at["buckets"] + (plan.buckets(0, fold_first) * plan.point_bytes if plan.chunks > 1 else 0)
+                for first_set in range(fold_first, fold_first + fold_sets, plan.group_sets):
+                    sets = min(plan.group_sets, plan.sets - first_set)
+                    buckets = held + plan.buckets(fold_first, first_set - fold_first) * plan.point_bytes
+                    self._sort(chunk_scalars, count, stride, first_set, sets, scalars_mont, stream)
+                    self._fill(chunk_points, count, first_set, sets, buckets, index > 0, stream)
+                if index == plan.chunks - 1:
+                    self._reduce(fold_first, fold_sets, held, stream)
             if plan.residency == "pinned":
                 device.record(self._used[index % 2], stream)
         device.copy(self._sums.address, at["sums_out"], 2 * plan.sets * plan.point_bytes, stream)
         device.record(self._done, stream)
         return MsmHandle(device, plan, self._done, self._sums.array)
-
-    def _buckets(self, first_set: int) -> int:
-        """Address of a set's buckets. With one chunk, every fold begins where the one before it did."""
-        plan = self.plan
-        held = 0 if plan.chunks > 1 else first_set // plan.fold_sets * plan.fold_sets
-        return self._at["buckets"] + plan.buckets(held, first_set - held) * plan.point_bytes
 
     def _upload(
         self, index: int, first: int, count: int, points: int, scalars: int, stream: Any, copy_stream: Any

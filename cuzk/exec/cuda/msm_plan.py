@@ -71,7 +71,7 @@ class MsmPlan:
     multiprocessors: int
     sets: int
     group_sets: int
-    fold_sets: int  # whole groups
+    fold_units: int  # of a fold, at most
     chunk: int
 
     @property
@@ -107,6 +107,10 @@ class MsmPlan:
         """Wide ones among `sets` sets from first_set on."""
         return min(max(self.wide_sets - first_set, 0), sets)
 
+    def units(self, sets: int) -> int:
+        """Of the first `sets` sets, the widest."""
+        return sets + self.wide_in(0, sets)
+
     def buckets(self, first_set: int, sets: int) -> int:
         return (sets + self.wide_in(first_set, sets)) << self.unit_bits
 
@@ -115,10 +119,22 @@ class MsmPlan:
         """Of the largest group: the first."""
         return self.buckets(0, self.group_sets)
 
+    def folds(self) -> list[tuple[int, int]]:
+        """(first set, sets) of each: as many groups as have no more than fold_units units."""
+        found: list[tuple[int, int]] = []
+        for first_set in range(0, self.sets, self.group_sets):
+            end = min(first_set + self.group_sets, self.sets)
+            start = found[-1][0] if found else 0
+            if found and self.buckets(start, end - start) <= self.fold_buckets:
+                found[-1] = (start, end - start)
+            else:
+                found.append((first_set, end - first_set))
+        return found
+
     @property
     def fold_buckets(self) -> int:
-        """Of the largest fold: the first."""
-        return self.buckets(0, self.fold_sets)
+        """Of a fold, at most."""
+        return self.fold_units << self.unit_bits
 
     @property
     def unit_bits(self) -> int:
@@ -199,10 +215,10 @@ class MsmPlan:
 
     def total_cost(self) -> float:
         """The same with every group, fold and chunk beyond the first, and the merging of bucket arrays between chunks."""
-        groups, folds = -(-self.sets // self.group_sets), -(-self.sets // self.fold_sets)
+        groups, folds = -(-self.sets // self.group_sets), self.folds()
         chunks = max(self.chunks, 1)
         rounds = (groups * chunks - 1) * (self.fill_rounds + GROUP_COST)
-        rounds += (folds - 1) * (self.fold_rounds(0, self.fold_sets) + FOLD_COST)
+        rounds += sum(self.fold_rounds(*fold) + FOLD_COST for fold in folds[1:])
         round_cost = ROUND_COST * self.pair_blocks * PAIR_THREADS // LANES[self.group]
         merging = (chunks - 1) * (self.buckets(0, self.sets) + groups * round_cost)
         return self.cost() + rounds * round_cost + merging + (groups - 1) * self.n * SCALAR_COST
@@ -211,7 +227,7 @@ class MsmPlan:
         """All temporaries. Digits and partitioned elements live where the pool of partial sums comes later."""
         elements = self.group_sets * self.row
         buckets = self.group_buckets
-        segments = max(buckets, self.fold_segments(0, self.fold_sets))
+        segments = max(buckets, *(self.fold_segments(*fold) for fold in self.folds()))
         references = max(elements, 2 * self.fold_buckets)
         partitions = buckets >> self.low_bits
         sort_bytes = aligned(4 * elements) + aligned(8 * elements)
@@ -302,7 +318,7 @@ def _fit(shape: MsmPlan, budget_bytes: int) -> tuple[MsmPlan | None, int]:
     """The shape with the largest chunk that fits, then the cheapest groups and folds; and the bytes of the smallest tried."""
     limit = MAX_PARTITION_COUNTERS << shape.low_bits
     while True:
-        least = replace(shape, group_sets=1, fold_sets=1)
+        least = replace(shape, group_sets=1, fold_units=shape.units(1))
         need = least.workspace_bytes
         if need <= budget_bytes and least.row < MAX_ELEMENTS:
             break
@@ -314,7 +330,7 @@ def _fit(shape: MsmPlan, budget_bytes: int) -> tuple[MsmPlan | None, int]:
         if group_sets > 1 and (shape.buckets(0, group_sets) > limit or group_sets * shape.row >= MAX_ELEMENTS):
             continue
         for groups in _shares(-(-shape.sets // group_sets)):
-            plan = replace(shape, group_sets=group_sets, fold_sets=min(groups * group_sets, shape.sets))
+            plan = replace(shape, group_sets=group_sets, fold_units=shape.units(min(groups * group_sets, shape.sets)))
             if plan.workspace_bytes <= budget_bytes:
                 fitting.append(plan)
                 break  # smaller folds of such groups cost more

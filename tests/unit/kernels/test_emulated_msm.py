@@ -251,15 +251,17 @@ def test_result_does_not_depend_on_chunks_or_groups(device, residency, monkeypat
     assert len(seen) > 1 and max(chunks for chunks, _ in seen) > 1, seen
 
 
-@pytest.mark.parametrize(("bits", "group_sets", "fold_sets"), [(6, 5, 10), (6, 5, 43), (7, 1, 4), (7, 2, 2), (7, 37, 37)])
+@pytest.mark.parametrize(("bits", "group_sets", "folds"), [(6, 5, 3), (6, 5, 1), (7, 1, 6), (7, 2, 19), (7, 37, 1)])
 @pytest.mark.parametrize("chunk", [50, 120])
-def test_result_does_not_depend_on_folds(device, bits, group_sets, fold_sets, chunk):
+def test_result_does_not_depend_on_folds(device, bits, group_sets, folds, chunk):
     """Wide sets end inside a group, a last group and a last fold are smaller, or everything is one of each."""
     rng = random.Random(bits)
     n = 120
     points, values = some_points("g1", n, 10), scalars([rng.randrange(R) for _ in range(n)])
     plan = plan_msm(n, "g1", 1 << 34, multiprocessors=1, digit_bits=bits)
-    plan = replace(plan, group_sets=group_sets, fold_sets=fold_sets, chunk=chunk)
+    plan = replace(plan, group_sets=group_sets, fold_units=-(-plan.units(plan.sets) // folds), chunk=chunk)
+    assert sum(sets for _, sets in plan.folds()) == plan.sets
+    assert all(plan.buckets(*fold) <= plan.fold_buckets for fold in plan.folds())
     msm, held = Msm(device, plan), (device.upload(points), device.upload(values))
     assert np.array_equal(msm.run(held[0].address, held[1].address, None).result(), host_msm("g1", points, values))
     msm.free()
@@ -271,10 +273,9 @@ def test_plans_weigh_memory():
     for per_point in (80, 100, 120, 160, 200, 300, 500, 900):
         plan = plan_msm(n, "g1", per_point * n)
         assert plan.workspace_bytes <= per_point * n and plan.total_cost() <= cost
-        assert plan.fold_sets == plan.sets or plan.fold_sets % plan.group_sets == 0
         cost = plan.total_cost()
-        seen.add((plan.group_sets, plan.fold_sets, plan.sets))
-    assert plan.group_sets == plan.sets and any(group < fold for group, fold, _ in seen), seen
+        seen.add((plan.group_sets, len(plan.folds()), plan.sets))
+    assert plan.group_sets == plan.sets and any(group < sets // folds for group, folds, sets in seen), seen
 
 
 @pytest.mark.parametrize("tables", [2, 3])
