@@ -315,9 +315,9 @@ class CudaDevice:
             self.cupy.cuda.runtime.memcpyAsync(target, source, size_bytes, 4, stream.ptr)  # cudaMemcpyDefault
 
     @_checked("an upload")
-    def upload(self, array: np.ndarray, what: str = "an array") -> Memory:
-        """A device copy of a contiguous array; waits for it. For preparation, not for pipelines."""
-        memory = self.allocate(array.nbytes, what)
+    def upload(self, array: np.ndarray, what: str = "an array", behind_bytes: int = 0) -> Memory:
+        """A device copy of a contiguous array, with room behind it; waits for it. For preparation, not for pipelines."""
+        memory = self.allocate(array.nbytes + behind_bytes, what)
         if array.nbytes:
             runtime = self.cupy.cuda.runtime
             runtime.memcpy(memory.address, array.ctypes.data, array.nbytes, 1)
