@@ -238,6 +238,7 @@ def main() -> int:
     parser.add_argument("--proofs", type=int, default=3, metavar="N", help="proofs in the sustained run (default: 3)")
     parser.add_argument("--partitions", type=int, default=10, metavar="N", help="of a proof in the sustained run (default: 10)")
     parser.add_argument("--sustained", default=SUSTAINED, metavar="POLICY", help=f"default: {SUSTAINED}")
+    parser.add_argument("--policy", default="", metavar="POLICY", help="of all runs, besides: 'key_tables: pair-sums'")
     parser.add_argument("-o", "--output", metavar="FILE", help="JSON")
     args = parser.parse_args()
     copies = args.challenges or (18 if args.sector in ("32GiB", "64GiB") else 2)
@@ -270,7 +271,7 @@ def main() -> int:
         earlier: Path | None = None
         for name, policy, proofs, partitions, warm in runs:
             if proofs:
-                policy = f"{policy}, {placed}"
+                policy = ", ".join(part for part in (policy, placed, args.policy) if part)
                 warm = min(warm, proofs - 1)
                 row = prove(name, key, witness, policy, proofs, partitions, work, traces, make_device, warm, earlier)
                 earlier = traces / f"{name}.jsonl"

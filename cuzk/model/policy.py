@@ -31,6 +31,7 @@ Quotient = Literal["bellman", "odd-coset", "c-free"]
 Matrices = Literal["csr", "template"]
 Witness = Literal["field", "bits"]
 Prover = Literal["reference", "cuzk"]
+KeyTables = Literal["none", "pair-sums"]
 
 MAX_CAPACITY = 1 << 20
 
@@ -97,6 +98,8 @@ class Policy(Model):
     witness: Witness | None = None
     matvec: Processor | None = None
     prep_msm: Processor | None = None
+    key_tables: KeyTables | None = None
+    """What is made of the key's points once and kept behind them in VRAM: the sums of neighbours, for batch additions."""
     prover: Prover | None = None
     """Whose implementation: its buffers beside the vectors. `cuzk run` with a key sets cuzk."""
 

@@ -168,8 +168,17 @@ def compile(scenario: Scenario, *, unending: bool = False) -> Plan:
             raise scenario.error(("pipeline", "preset"), f"no preset {pipeline.preset!r}; there are {', '.join(PHASES)}")
         if not unending and (found := endless(pipeline)) is not None:
             raise scenario.error(("pipeline", "workers", found[0]), found[1])
-        return Plan(scenario, pipeline, preset_policy(pipeline.preset, scenario.policy))
+        return Plan(scenario, pipeline, _policy(scenario, pipeline.preset))
     if given not in PHASES:
         raise scenario.error(("pipeline",), f"no preset {given!r}; there are {', '.join(PHASES)}")
-    policy = preset_policy(given, scenario.policy)
+    policy = _policy(scenario, given)
     return Plan(scenario, build(given, policy), policy)
+
+
+def _policy(scenario: Scenario, preset: str) -> Policy:
+    """The scenario's policy with no option open. Raises ScenarioError for options that do not go together."""
+    policy = preset_policy(preset, scenario.policy)
+    if policy.key_tables == "pair-sums" and policy.srs != "vram":
+        message = f"pair-sums lie behind the key's points in VRAM (policy.srs: vram, not {policy.srs})"
+        raise scenario.error(("policy", "key_tables"), message)
+    return policy

@@ -109,29 +109,29 @@ CUZK_DEVICE u32 bitmap_word(const u32* bitmap, u32 words, u32 n, u32 i) {
 }
 
 // Of the bits, the lower ones of the pairs (2i, 2i + 1) that are set both and whose sum is known: one reference instead of two.
-CUZK_DEVICE u32 set_pairs(u32 bits, u32 pair_sums) { return pair_sums ? bits & bits >> 1 & 0x55555555u : 0; }
+CUZK_DEVICE u32 set_pairs(u32 bits, u32 first_sum) { return first_sum ? bits & bits >> 1 & 0x55555555u : 0; }
 
-CUZK_KERNEL(256, 8) bitmap_counts(const u32* bitmap, u32 words, u32 n, u32 pair_sums, u32* count) {
+CUZK_KERNEL(256, 8) bitmap_counts(const u32* bitmap, u32 words, u32 n, u32 first_sum, u32* count) {
     for (u32 i = global_thread(); i < words; i += global_threads()) {
         const u32 bits = bitmap_word(bitmap, words, n, i);
-        count[i] = __popc(bits) - __popc(set_pairs(bits, pair_sums));
+        count[i] = __popc(bits) - __popc(set_pairs(bits, first_sum));
     }
 }
 
 // A warp takes 32 words, one after another: a lane a bit, so that references leave side by side. The sum of points 2i and 2i + 1
-// is point n + i.
+// is point first_sum + i; first_sum 0: there are no sums.
 CUZK_KERNEL(256, 8)
-bitmap_references(const u32* bitmap, u32 words, u32 n, u32 pair_sums, const u32* word_start, u32* references, u32* start) {
+bitmap_references(const u32* bitmap, u32 words, u32 n, u32 first_sum, const u32* word_start, u32* references, u32* start) {
     const u32 lane = lane_id(), below = (1u << lane) - 1;
     for (u32 first = global_thread() - lane; first < words; first += global_threads()) {
         const u32 own_bits = bitmap_word(bitmap, words, n, first + lane);
         const u32 own_start = first + lane < words ? word_start[first + lane] : 0;
         for (u32 j = 0; j < 32; j++) {
             const u32 bits = __shfl_sync(FULL_WARP, own_bits, j), at = __shfl_sync(FULL_WARP, own_start, j);
-            const u32 pairs = set_pairs(bits, pair_sums), listed = bits & ~(pairs << 1);
+            const u32 pairs = set_pairs(bits, first_sum), listed = bits & ~(pairs << 1);
             const u32 point = 32 * (first + j) + lane;
             if (listed >> lane & 1)
-                references[at + __popc(listed & below)] = REF_POINT | (pairs >> lane & 1 ? n + point / 2 : point);
+                references[at + __popc(listed & below)] = REF_POINT | (pairs >> lane & 1 ? first_sum + point / 2 : point);
         }
     }
     if (global_thread() == 0) {

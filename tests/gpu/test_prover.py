@@ -50,7 +50,7 @@ def template(tmp_path_factory):
 @pytest.mark.parametrize("quotient", ["c-free", "odd-coset", "bellman"])
 def test_a_template(device, tmp_path, template, quotient):
     before, _ = device.memory_info()
-    for split in ("prep_msm: gpu", "prep_msm: cpu"):
+    for split in ("prep_msm: gpu", "prep_msm: gpu, key_tables: pair-sums", "prep_msm: cpu"):
         result = prove(tmp_path, *template, f"quotient: {quotient}, {ALL.replace('prep_msm: gpu', split)}")
         assert result.exit_code == 0, result.error
         assert result.document["measured"]["verified_partitions"] == 6

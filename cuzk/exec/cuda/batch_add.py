@@ -33,8 +33,8 @@ FINISH_BLOCKS = 128
 class BatchAddPlan:
     """The shape of one batch addition over n points of which at most `selected` are chosen.
 
-    With `pair_sums`, the n // 2 sums of points 2i and 2i + 1 follow the points (tables.build_pair_sums), and two neighbours
-    that are both chosen cost one addition: of half of the points, three quarters as many.
+    With `pair_sums`, the n // 2 sums of points 2i and 2i + 1 lie behind them (tables.build_pair_sums), and two neighbours that
+    are both chosen cost one addition: of half of the points, three quarters as many.
     """
 
     group: Group
@@ -152,16 +152,20 @@ class BatchAdd:
             self._memory.free()
         self._sum.free()
 
-    def run(self, points: int, bitmap: int, stream: Any) -> BatchAddHandle:
+    def run(self, points: int, bitmap: int, stream: Any, first_sum: int | None = None) -> BatchAddHandle:
         """Enqueues the sum; returns at once.
 
-        points: device address of n affine points, mont, and with plan.pair_sums of their sums. bitmap: device address of
-        ceil(n / 32) words, bit i of word i // 32 for point i; later bits are ignored. No more than plan.selected bits may be set.
+        points: device address of n affine points, mont. bitmap: device address of ceil(n / 32) words, bit i of word i // 32 for
+        point i; later bits are ignored. No more than plan.selected bits may be set. first_sum: with plan.pair_sums, how many
+        points behind `points` the sums begin; None: n.
         """
         plan, device, at = self.plan, self.device, self._at
         if plan.n == 0:
             return BatchAddHandle(device, plan, None, self._sum.array)
-        shape = (u32(plan.words), u32(plan.n), u32(plan.pair_sums))
+        first_sum = (plan.n if first_sum is None else first_sum) if plan.pair_sums else 0
+        if first_sum + plan.n // 2 > MAX_INDEX:
+            raise ValueError(f"sums of pairs {first_sum} points on are outside 0 .. 2^30")
+        shape = (u32(plan.words), u32(plan.n), u32(first_sum))
         blocks = 8 * device.multiprocessors  # streaming: 2048 threads an SM, looping over words
         device.launch(device.kernel(INDEX, "bitmap_counts"), blocks, 256, (bitmap, *shape, at["word_count"]), stream)
         scan_counts(

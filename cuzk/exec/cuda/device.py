@@ -18,6 +18,7 @@ import numpy as np
 
 from cuzk.errors import CuzkError, HardwareMissing, OutOfMemoryError
 from cuzk.exec.cuda.faults import MEMORY_ALLOCATION, CudaError, HostMemoryRefused, spoils
+from cuzk.exec.cuda.staging import STAGED_FROM, copy_staged
 from cuzk.exec.device import DeviceLost
 
 from . import module
@@ -314,16 +315,24 @@ class CudaDevice:
         if size_bytes:
             self.cupy.cuda.runtime.memcpyAsync(target, source, size_bytes, 4, stream.ptr)  # cudaMemcpyDefault
 
+    def upload(self, array: np.ndarray, what: str = "an array", behind_bytes: int = 0) -> Memory:
+        """A device copy of a contiguous array, with room behind it; waits for it. For preparation, not for pipelines."""
+        memory = self.allocate(array.nbytes + behind_bytes, what)
+        try:
+            if array.nbytes < STAGED_FROM or not copy_staged(self, memory.address, array):
+                self._copy_from_host(memory.address, array)
+        except BaseException:
+            memory.free()
+            raise
+        return memory
+
     @_checked("an upload")
-    def upload(self, array: np.ndarray, what: str = "an array") -> Memory:
-        """A device copy of a contiguous array; waits for it. For preparation, not for pipelines."""
-        memory = self.allocate(array.nbytes, what)
+    def _copy_from_host(self, target: int, array: np.ndarray) -> None:
         if array.nbytes:
             runtime = self.cupy.cuda.runtime
-            runtime.memcpy(memory.address, array.ctypes.data, array.nbytes, 1)
+            runtime.memcpy(target, array.ctypes.data, array.nbytes, 1)
             # from pageable memory the call returns once the bytes are staged, and other streams do not wait for the default one
             runtime.streamSynchronize(0)
-        return memory
 
     @_checked("a download")
     def download(self, address: int, array: np.ndarray) -> np.ndarray:

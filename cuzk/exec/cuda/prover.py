@@ -103,7 +103,8 @@ class CudaProver(CpuDevice):
         for gpu in self._gpus:
             gpu.device.use()
             if what == "srs" and not gpu.points:
-                gpu.place_key(self.key, self.quotient, str(policy.srs), policy.b_g2_msm == "gpu", self._splits)
+                sums = policy.key_tables == "pair-sums"
+                gpu.place_key(self.key, self.quotient, str(policy.srs), policy.b_g2_msm == "gpu", self._splits, sums)
             if what == "pce" and self._multiplies and not gpu.has_matrices:
                 gpu.place_matrices(self.key, self.quotient, self._splits)
 

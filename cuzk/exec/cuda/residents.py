@@ -9,13 +9,20 @@ import numpy as np
 
 from cuzk.errors import InputError
 from cuzk.exec.cuda.matvec import CsrMatrix, TemplateMatrices
+from cuzk.exec.cuda.msm_plan import Group
 from cuzk.exec.cuda.quotient import Quotient
 from cuzk.exec.cuda.split import KeyRows, WireIndex, list_finite
+from cuzk.exec.cuda.tables import build_pair_sums
 from cuzk.groth16.key import ProvingKey, Query
 from cuzk.groth16.prover.quotient import NEEDS_C
 from cuzk.groth16.prover.steps import G1_QUERIES
 
 QUERIES = (*G1_QUERIES, "b_g2")
+
+
+def _group(name: str) -> Group:
+    """Where the points of a list are."""
+    return "g2" if name == "b_g2" else "g1"
 
 
 class Gpu:
@@ -26,6 +33,8 @@ class Gpu:
         self.quotient: Quotient | None = None
         self.points: dict[str, int] = {}
         """List of the key -> address: device memory, page-locked or plain host memory, as the policy says."""
+        self.first_sum: dict[str, int] = {}
+        """List of the key -> index of the first of its sums of neighbours, which lie behind its points on the device."""
         self.key_on_device = False
         self.rows: dict[str, KeyRows] = {}
         """Query -> its rows, where the device splits. Queries that split alike have equal values."""
@@ -58,9 +67,10 @@ class Gpu:
         """`mont`: the form of the rows that will come."""
         self.quotient = Quotient(self.device, quotient, key.log_domain, root=key.root, mont=mont)
 
-    def place_key(self, key: ProvingKey, quotient: str, where: str, with_b_g2: bool, splits: bool) -> None:
+    def place_key(self, key: ProvingKey, quotient: str, where: str, with_b_g2: bool, splits: bool,
+                  pair_sums: bool = False) -> None:  # fmt: skip
         """The lists that the GPU works with in VRAM, page-locked, or left in the file's pages; with `splits` (they are in VRAM
-        then) their rows too."""
+        then) their rows too, with `pair_sums` (they are there then) the sums of neighbours behind them."""
         self.key_on_device = where == "vram"
         lists = {"h": key.h_points(quotient), **{name: key.query(name, quotient).points for name in G1_QUERIES}}
         if with_b_g2:
@@ -68,7 +78,7 @@ class Gpu:
         for name, points in lists.items():
             points = np.ascontiguousarray(points)
             if where == "vram":
-                memory = self.device.upload(points, f"the key's {name} points")
+                memory = self._upload_points(name, points, pair_sums and name in QUERIES)
             elif where == "pinned":
                 memory = self.device.pinned(points.nbytes)
                 memory.array[:] = points.view(np.uint8).reshape(-1)
@@ -82,6 +92,16 @@ class Gpu:
                 self.rows[name] = self._rows(name, key.query(name, quotient))
             self._share_rows(key)
 
+    def _upload_points(self, name: str, points: np.ndarray, pair_sums: bool) -> Any:
+        if not pair_sums:
+            return self.device.upload(points, f"the key's {name} points")
+        n = len(points)
+        sums_bytes = n // 2 * points.itemsize * points.shape[1]
+        memory = self.device.upload(points, f"the key's {name} points and their sums", behind_bytes=sums_bytes)
+        build_pair_sums(self.device, _group(name), n, memory.address, self.stream())
+        self.first_sum[name] = n
+        return memory
+
     def _rows(self, name: str, query: Query) -> KeyRows:
         wires = finite = 0
         if query.wires is not None:
@@ -92,8 +112,7 @@ class Gpu:
         if query.infinities and len(query):
             memory = self.device.allocate(4 * -(-len(query) // 32), f"which of the key's {name} points are infinity")
             self._owned.append(memory)
-            group = "g2" if name == "b_g2" else "g1"
-            list_finite(self.device, group, len(query), self.points[name], memory.address, self.stream())
+            list_finite(self.device, _group(name), len(query), self.points[name], memory.address, self.stream())
             self.finish()
             finite = memory.address
         return KeyRows(len(query), query.first, wires, finite)

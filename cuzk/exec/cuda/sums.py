@@ -108,13 +108,14 @@ class Sums:
         if split.n_ones == 0:
             return _added(group, [])
         chunk = rows
-        if self._addition_bytes(group, rows, split.n_ones) > room:
-            chunk = self._chunk(rows, lambda count: self._addition_bytes(group, count, min(count, split.n_ones)))
+        if self._addition_bytes(name, group, rows, split.n_ones) > room:
+            chunk = self._chunk(rows, lambda count: self._addition_bytes(name, group, count, min(count, split.n_ones)))
         parts = []
         for first in range(0, rows, chunk):
             count = min(chunk, rows - first)
-            addition = self._addition(group, count, min(count, split.n_ones), self._block.address, room)
-            parts.append(addition.run(points + first * size, split.ones + first // 8, self._gpu.stream()).result)
+            addition = self._addition(name, group, count, min(count, split.n_ones), self._block.address, room)
+            bitmap, first_sum = split.ones + first // 8, self._first_sum(name, first)
+            parts.append(addition.run(points + first * size, bitmap, self._gpu.stream(), first_sum).result)
         return _added(group, parts)
 
     def ones_from_host(self, name: str, group: Group, split: Split, rows: int) -> Pending:
@@ -125,7 +126,7 @@ class Sums:
             """Bytes of a chunk's bitmap, and of its points."""
             return aligned(-(-count // 8) + 4), 0 if here else aligned(count * size)
 
-        chunk = self._chunk(rows, lambda count: sum(before(count)) + self._addition_bytes(group, count, count))
+        chunk = self._chunk(rows, lambda count: sum(before(count)) + self._addition_bytes(name, group, count, count))
         parts = []
         for first in range(0, rows, chunk):
             count = min(chunk, rows - first)
@@ -140,15 +141,21 @@ class Sums:
                 self._device.copy(bitmap + bitmap_bytes, points, count * size, stream)
                 points = bitmap + bitmap_bytes
             used = bitmap_bytes + points_bytes
-            addition = self._addition(group, count, selected, bitmap + used, self._block.size_bytes - used)
-            parts.append(addition.run(points, bitmap, stream).result)
+            addition = self._addition(name, group, count, selected, bitmap + used, self._block.size_bytes - used)
+            parts.append(addition.run(points, bitmap, stream, self._first_sum(name, first)).result)
         return _added(group, parts)
 
-    def _addition_bytes(self, group: Group, count: int, selected: int) -> int:
-        return batch_add_bytes(count, group, selected=selected, multiprocessors=self._multiprocessors)
+    def _first_sum(self, name: str, first: int) -> int | None:
+        """Points from row `first` (a word begins there) of a list to the sum of it and the next; None where none are kept."""
+        return self._gpu.first_sum[name] - first // 2 if name in self._gpu.first_sum else None
 
-    def _addition(self, group: Group, count: int, selected: int, workspace: int, room: int) -> BatchAdd:
-        plan = plan_batch_add(count, group, room, selected=selected, multiprocessors=self._multiprocessors)
+    def _addition_bytes(self, name: str, group: Group, count: int, selected: int) -> int:
+        shape: Any = {"multiprocessors": self._multiprocessors, "pair_sums": name in self._gpu.first_sum}
+        return batch_add_bytes(count, group, selected=selected, **shape)
+
+    def _addition(self, name: str, group: Group, count: int, selected: int, workspace: int, room: int) -> BatchAdd:
+        shape: Any = {"multiprocessors": self._multiprocessors, "pair_sums": name in self._gpu.first_sum}
+        plan = plan_batch_add(count, group, room, selected=selected, **shape)
         addition = BatchAdd(self._device, plan, workspace=workspace)
         self._operations.append(addition)
         return addition

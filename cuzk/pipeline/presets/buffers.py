@@ -14,8 +14,12 @@ _SCRATCH = "2**21 * sms"
 """What kernels need however small the circuit: room for each multiprocessor's batch."""
 _FULL_BATCH = "3*2**20 * sms"
 """The same where a batch is full."""
-_ROOM = "(vram - gpu_context - srs_vram*srs - gw*96*domain) / 2"
-"""Half of what key and vectors leave of a GPU: where more windows are filled at once an MSM is up to a third faster."""
+_PAIR_SUMS = "key_tables_pair_sums * 48*(l + a + b_g1 + 2*b_g2*b_g2_msm_gpu)"
+"""Half as many points again behind the lists that batch additions read."""
+_LEFT = "(vram - gpu_context - srs_vram*srs - gw*96*domain)"
+_ROOM = f"min({_LEFT} / 2, ({_LEFT} - {_PAIR_SUMS}) * 2/3)"
+"""Half of what key and vectors leave of a GPU: where more windows are filled at once an MSM is up to a third faster. Sums of
+pairs come out of the other half first: a third of what they leave is enough for the rest."""
 _TAIL = "(full_size_share*variables + 1024)"
 """Scalars that are neither 0 nor 1, in any query: no more than there are among all wires."""
 _PCE = "pce_template if matrices_template else pce"
@@ -25,7 +29,7 @@ _OWN: dict[str, str] = {
     "aux": f"circuits * ({_ASSIGNMENT})",
     "d_w": _ASSIGNMENT,
     # on a GPU that splits the queries itself: wire numbers of two lists, and which points of the third are infinity
-    "srs": "srs + prep_msm_gpu * (4*(a + b_g1) + variables/8)",
+    "srs": f"srs + {_PAIR_SUMS} + prep_msm_gpu * (4*(a + b_g1) + variables/8)",
     # and where the field elements of a template are, by wire
     "pce": f"({_PCE}) + prep_msm_gpu * matrices_template * (3*variables/16 + 2**16)",
     "request": "0B",

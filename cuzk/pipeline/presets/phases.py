@@ -9,8 +9,8 @@ from cuzk.model.policy import Policy
 _COMMON: dict[str, Any] = {
     "gt": 192, "prestage_guard": "512MiB", "unpin": "after-unlock", "gpu_locks": "one", "admission": "permits",
     "order": "fifo", "srs": "pinned", "pce": "pageable", "b_g2_msm": "cpu", "lock_order": "fifo", "quotient": "bellman",
-    "matrices": "csr", "witness": "field", "matvec": "cpu", "prep_msm": "cpu", "prover": "reference",
-    "prove_api": "monolithic", "dealloc": "async",
+    "matrices": "csr", "witness": "field", "matvec": "cpu", "prep_msm": "cpu", "key_tables": "none",
+    "prover": "reference", "prove_api": "monolithic", "dealloc": "async",
     "permit_returns": "after-synthesis", "channel_capacity": 1, "free_abc": "after-finish",
     "budget_margin": "5GiB", "queue_target": 2, "j": 1,
 }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,6 +13,7 @@ from cuzk import native
 from cuzk.errors import OutOfMemoryError
 from cuzk.exec.cuda import assignment
 from cuzk.exec.cuda.arena import aligned
+from cuzk.exec.cuda.batch_add import BatchAdd
 from cuzk.exec.cuda.batch_add import plan_bytes as batch_add_bytes
 from cuzk.exec.cuda.device import KEEP_ALL, PINNED_BLOCK, CudaDevice
 from cuzk.exec.cuda.msm_plan import plan_msm
@@ -112,6 +114,51 @@ def test_sums_that_cannot_fit_say_so(device, key):
             sums.ones("a", "g1", listed.split, 64)
     block.free()
     listed.free()
+
+
+@pytest.mark.parametrize("group", ["g1", "g2"])
+@pytest.mark.parametrize("chunk", [320, 160, 32])
+@pytest.mark.parametrize("on_host", [False, True])
+def test_sums_of_neighbours_serve_a_list_and_its_chunks(device, key, group, chunk, on_host, monkeypatch):
+    """Every chunk is handed the sums of its own pairs: they are taken, and are those of the whole list."""
+    monkeypatch.setattr("cuzk.exec.cuda.batch_add.FINISH_AT", 32)
+    gpu, name = Gpu(device), "a" if group == "g1" else "b_g2"
+    query = key.query(name, "odd-coset")
+    rows = min(301, len(query))  # the last chunk has an odd number of points
+    few = dataclasses.replace(query, points=query.points[:rows])
+    monkeypatch.setattr(type(key), "query", lambda self, wanted, quotient: few)
+    monkeypatch.setattr(type(key), "h_points", lambda self, quotient: query.points[:3])
+    monkeypatch.setattr(key, "b_g2_query", few)
+    gpu.place_key(key, "odd-coset", "vram", with_b_g2=group == "g2", splits=False, pair_sums=True)
+    assert gpu.first_sum == dict.fromkeys(("l", "a", "b_g1") + (("b_g2",) if group == "g2" else ()), rows)
+    chosen = np.random.default_rng(rows).random(rows) < 0.7
+    packed = np.packbits(chosen, bitorder="little")
+    want = (native.batch_add_g1 if group == "g1" else native.batch_add_g2)(few.points, packed)
+    bitmap = device.upload(np.pad(packed, (0, -len(packed) % 4)))
+    shape = {"multiprocessors": 1, "pair_sums": True}
+    need = batch_add_bytes(chunk, group, selected=min(chunk, chosen.sum() if not on_host else chunk), **shape)
+    block = device.allocate(need + (aligned(-(-chunk // 8) + 4) if on_host else 0), "temps")
+    launches = []
+    monkeypatch.setattr("cuzk.exec.cuda.sums.BatchAdd.run", noting(launches, BatchAdd.run))
+    with Sums(gpu, block) as sums:
+        if on_host:
+            found = sums.ones_from_host(name, group, SimpleNamespace(ones=packed), rows)()
+        else:
+            found = sums.ones(name, group, RowSplit(bitmap.address, int(chosen.sum()), 0, 0, 0), rows)()
+    assert np.array_equal(found, want)
+    assert launches == [rows - first // 2 for first in range(0, rows, chunk)]
+    block.free(), bitmap.free(), gpu.free()
+
+
+def noting(sums, run):
+    """`run` of a batch addition, which notes where the sums begin that it is given."""
+
+    def noted(self, points, bitmap, stream, first_sum=None):
+        assert self.plan.pair_sums
+        sums.append(first_sum)
+        return run(self, points, bitmap, stream, first_sum)
+
+    return noted
 
 
 def gpu_with_rows(device, key) -> Gpu:

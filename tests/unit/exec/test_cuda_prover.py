@@ -87,6 +87,16 @@ def test_everything_on_the_gpu(kernels, tmp_path):
     assert not gpu.registered and gpu.live_bytes() == 0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("split", ["cpu", "gpu"])
+def test_sums_of_neighbours_behind_the_key(kernels, tmp_path, split):
+    policy = ALL_ON_GPU.replace("prep_msm: gpu", f"prep_msm: {split}, key_tables: pair-sums")
+    result, gpu = prove(kernels, tmp_path, policy=policy, partitions=1, key=c_free_key(tmp_path))
+    assert result.exit_code == 0, result.error
+    assert result.document["measured"]["verified_partitions"] == 1
+    assert gpu.live_bytes() == 0
+
+
 def test_matrices_on_the_gpu_need_matrix_c_or_no_c(kernels, tmp_path):
     from cuzk.errors import InputError
 
@@ -218,13 +228,14 @@ def test_the_cpu_device_walks_the_same_pipelines(tmp_path, template, b_g2):
     assert result.document["measured"]["verified_partitions"] == 2
 
 
-def test_two_gpus_hold_the_key_once_each(kernels, tmp_path, template):
+@pytest.mark.parametrize("tables", ["none", "pair-sums"])
+def test_two_gpus_hold_the_key_once_each(kernels, tmp_path, template, tables):
     from cuzk.exec.cuda.prover import CudaProver
     from cuzk.exec.run import Proving, bind
     from cuzk.groth16.load import load_key
     from cuzk.pipeline.plan import compile as compile_scenario
 
-    scenario = scenario_of(tmp_path, "phase12", ALL_ON_GPU)
+    scenario = scenario_of(tmp_path, "phase12", ALL_ON_GPU.replace("}", f", key_tables: {tables}}}"))
     two = scenario.machine.model_copy(update={"gpus": scenario.machine.gpus * 2})
     scenario = scenario.model_copy(update={"machine": two})
     gpus = [EmulatedDevice(kernels), EmulatedDevice(kernels)]
@@ -238,7 +249,10 @@ def test_two_gpus_hold_the_key_once_each(kernels, tmp_path, template):
         held.append([gpu.live_bytes() for gpu in gpus])
     assert held[0] == held[1] and held[0][0] == held[0][1]
     booked = compile_scenario(bound.scenario).residents()
-    tables = 2**17  # of the transforms
-    assert held[0][0] <= sum(nbytes for name, pool, nbytes in booked if pool == "vram:0" and name != "context") + tables
+    bases = 2**17  # of the transforms
+    assert held[0][0] <= sum(nbytes for name, pool, nbytes in booked if pool == "vram:0" and name != "context") + bases
+    gpu = bound.device._gpus[0]
+    lists = {name: bound.device.key.query(name, "c-free") for name in ("l", "a", "b_g1", "b_g2")}
+    assert gpu.first_sum == ({name: len(query) for name, query in lists.items()} if tables == "pair-sums" else {})
     bound.device.close()
     assert [gpu.live_bytes() for gpu in gpus] == [0, 0]

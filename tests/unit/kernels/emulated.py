@@ -114,8 +114,8 @@ class EmulatedDevice:
     def copy(self, target: int, source: int, size_bytes: int, stream: Any) -> None:
         ctypes.memmove(target, source, size_bytes)
 
-    def upload(self, array: np.ndarray, what: str = "an array") -> Block:
-        block = self._block(array.nbytes)
+    def upload(self, array: np.ndarray, what: str = "an array", behind_bytes: int = 0) -> Block:
+        block = self._block(array.nbytes + behind_bytes)
         ctypes.memmove(block.address, array.ctypes.data, array.nbytes)
         return block
 
