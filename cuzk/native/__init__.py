@@ -62,6 +62,8 @@ from .points import (
     msm_g2,
     scale_g1,
     scale_g2,
+    shifted_sum_g1,
+    shifted_sum_g2,
     sparse_combine_g1,
     sparse_combine_g2,
 )
@@ -117,6 +119,8 @@ __all__ = [
     "scale_g2",
     "scan_witness",
     "sha256_compress",
+    "shifted_sum_g1",
+    "shifted_sum_g2",
     "sparse_combine_g1",
     "sparse_combine_g2",
     "template_matvec",

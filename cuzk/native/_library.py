@@ -16,7 +16,7 @@ from typing import Any
 
 from cuzk.errors import CuzkError, HardwareMissing, OutOfMemoryError
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 #: Best first; with the bits of cuzk_cpu_features() that each needs.
 VARIANTS = {"ifma": 3, "adx": 1, "portable": 0}
 

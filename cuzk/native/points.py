@@ -32,6 +32,8 @@ class Group:
 
 
 G1, G2 = Group("g1", 12), Group("g2", 24)
+MAX_SHIFT = 1 << 16
+"""A shift is a doubling each: more of them are a mistake."""
 
 
 def _msm(g: Group, points: U64Array, scalars_std: U64Array, threads: int | None) -> U64Array:
@@ -64,6 +66,26 @@ def msm_bytes_g1(n: int, threads: int | None = None) -> int:
 def msm_bytes_g2(n: int, threads: int | None = None) -> int:
     """As msm_bytes_g1, for msm_g2."""
     return call("g2_msm_bytes", n, thread_count(threads))
+
+
+def _shifted_sum(g: Group, points: U64Array, shifts: NDArray[np.uint32]) -> U64Array:
+    n = g.points(points)
+    check(shifts, "shifts", None, np.uint32, rows=n)
+    if n and int(shifts.max()) > MAX_SHIFT:
+        raise ValueError(f"shifts: {int(shifts.max())} is above {MAX_SHIFT}")
+    out = np.empty((1, g.words), np.uint64)
+    call(f"{g.name}_shifted_sum", address(out), address(points), address(shifts), n)
+    return out
+
+
+def shifted_sum_g1(points: U64Array, shifts: NDArray[np.uint32]) -> U64Array:
+    """(1, 12): sum of 2^shifts[i] * points[i], in one thread: max(shifts) doublings and an addition a point, for few points."""
+    return _shifted_sum(G1, points, shifts)
+
+
+def shifted_sum_g2(points: U64Array, shifts: NDArray[np.uint32]) -> U64Array:
+    """(1, 24): as shifted_sum_g1."""
+    return _shifted_sum(G2, points, shifts)
 
 
 def _batch_add(g: Group, points: U64Array, bitmap: NDArray[Any], threads: int | None) -> U64Array:

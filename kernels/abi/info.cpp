@@ -10,7 +10,7 @@
 #endif
 
 // Changes with the C ABI, so that a stale library is refused instead of misread.
-CUZK_API std::int64_t cuzk_abi_version() { return 1; }
+CUZK_API std::int64_t cuzk_abi_version() { return 2; }
 CUZK_API const char* cuzk_variant() { return CUZK_VARIANT; }
 
 // Bit 0: BMI2 and ADX. Bit 1: AVX-512 F, DQ, BW, VL and IFMA, enabled by the operating system.

@@ -54,6 +54,12 @@ inline void store_at(void* base, std::size_t i, const T& x) {
             return DONE;                                                                                                     \
         });                                                                                                                  \
     }                                                                                                                        \
+    CUZK_API std::int64_t cuzk_##g##_shifted_sum(char* out, const char* points, const std::uint32_t* shift, count_t n) {     \
+        return guarded([&]() -> std::int64_t {                                                                               \
+            store_at(out, 0, shifted_sum<F>(points, shift, n));                                                              \
+            return DONE;                                                                                                     \
+        });                                                                                                                  \
+    }                                                                                                                        \
     CUZK_API std::int64_t cuzk_##g##_add(char* out, const char* a, const char* b, count_t n, count_t threads) {              \
         return guarded([&]() -> std::int64_t {                                                                               \
             add_points<F>(out, a, b, n, threads);                                                                            \

@@ -1,6 +1,8 @@
 // Bulk operations on arrays of affine points, all through BatchAdder. Used for G1 and G2 alike.
 #pragma once
 
+#include <algorithm>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -54,6 +56,24 @@ Affine<F> sum_points(const char* points, std::size_t n, const unsigned char* bit
         total.add(sum[0].affine());
     });
     return to_affine(total);
+}
+
+// sum of 2^shift[i] points[i], by Horner: max(shift) doublings and n additions in one thread, for few points.
+template <class F>
+inline Affine<F> shifted_sum(const char* points, const std::uint32_t* shift, std::size_t n) {
+    std::vector<std::size_t> order(n);
+    for (std::size_t i = 0; i < n; i++) order[i] = i;
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return shift[a] > shift[b]; });
+    Xyzz<F> sum = Xyzz<F>::infinity();
+    std::uint32_t bit = n ? shift[order[0]] : 0;
+    for (std::size_t i : order) {
+        for (; bit > shift[i]; bit--) sum.dbl();
+        Affine<F> p;
+        std::memcpy(static_cast<void*>(&p), points + sizeof(p) * i, sizeof(p));
+        sum.add(p);
+    }
+    for (; bit > 0; bit--) sum.dbl();
+    return to_affine(sum);
 }
 
 // out[i] = a[i] + b[i]; out may be a or b.

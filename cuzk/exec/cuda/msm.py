@@ -29,8 +29,6 @@ from .segments import (
     u32,
 )
 
-R = 0x73EDA753299D7D483339D80809A1D80553BDA402FFFE5BFEFFFFFFFF00000001  # the order of both groups
-
 
 def plan_bytes(n: int, group: Group, budget_bytes: int, residency: Residency = "device", **shape: Any) -> int:
     """Exactly the bytes of VRAM that an Msm of this shape allocates for itself; OutOfMemoryError if none fits the budget."""
@@ -54,11 +52,9 @@ class MsmHandle:
                 return self._result
             self._device.wait(self._event)
             points = self._sums.view(np.uint64).reshape(2 * plan.sets, limbs).copy()
-            weights = np.zeros((2 * plan.sets, 4), dtype="<u8")
-            for row in range(2 * plan.sets):
-                bit = plan.first_bit(row // 2) + (0 if row % 2 else plan.column_bits)
-                weights[row] = np.frombuffer((2**bit % R).to_bytes(32, "little"), dtype="<u8")
-            self._result = (native.msm_g1 if plan.group == "g1" else native.msm_g2)(points, weights, threads=1)
+            shifts = [plan.first_bit(row // 2) + (0 if row % 2 else plan.column_bits) for row in range(2 * plan.sets)]
+            join = native.shifted_sum_g1 if plan.group == "g1" else native.shifted_sum_g2
+            self._result = join(points, np.array(shifts, dtype=np.uint32))
         return self._result
 
 

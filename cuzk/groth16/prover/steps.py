@@ -185,12 +185,12 @@ def epilogue(state: ProofState) -> Proof:
     l_sum, a_sum, b_sum = (native.g1_add(sums[f"{n}_ones"], sums[f"{n}_tail"]) for n in G1_QUERIES)
     a = _combine_g1((key.alpha_g1, 1), (a_sum, 1), (key.delta_g1, r))
     b_g1 = _combine_g1((key.beta_g1, 1), (b_sum, 1), (key.delta_g1, s))
-    b_g2 = native.msm_g2(np.concatenate([key.beta_g2, sums["b_g2"], key.delta_g2]), fr_array([1, 1, s]))
+    b_g2 = native.msm_g2(np.concatenate([key.beta_g2, sums["b_g2"], key.delta_g2]), fr_array([1, 1, s]), threads=1)
     c = _combine_g1((l_sum, 1), (sums["h"], 1), (a, s), (b_g1, r), (key.delta_g1, -r * s % FR_MODULUS))
     state.proof = Proof(points.from_mont(a), points.from_mont(b_g2), points.from_mont(c))
     return state.proof
 
 
 def _combine_g1(*terms: tuple[np.ndarray, int]) -> np.ndarray:
-    """Σ scalar·point of a handful of points."""
-    return native.msm_g1(np.concatenate([p for p, _ in terms]), fr_array([k for _, k in terms]))
+    """Σ scalar·point of a handful of points: to start threads would take longer."""
+    return native.msm_g1(np.concatenate([p for p, _ in terms]), fr_array([k for _, k in terms]), threads=1)

@@ -149,3 +149,20 @@ def test_memory_is_as_announced(threads, group):
         if grown > announced / 2:
             break
     assert grown > announced / 2
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 30, 125])
+def test_shifted_sum(n, group):
+    r = ref.rng(n)
+    logs = [r.choice([0, 1, r.randrange(R)]) for _ in range(n)]
+    shifts = [r.choice([0, 7, r.randrange(256)]) for _ in range(n)]
+    got = group.shifted_sum(known(group, logs), np.array(shifts, dtype=np.uint32))
+    assert np.array_equal(got, expected(group, logs, [1 << s for s in shifts]))
+
+
+def test_shifted_sum_of_points_that_cancel_and_double(group):
+    logs, shifts = [5, R - 5, 3, 3, 6], [9, 9, 4, 4, 4]
+    got = group.shifted_sum(known(group, logs), np.array(shifts, dtype=np.uint32))
+    assert np.array_equal(got, expected(group, [12 << 4], [1]))
+    with pytest.raises(ValueError, match="shifts"):
+        group.shifted_sum(known(group, [1]), np.array([1 << 20], dtype=np.uint32))
