@@ -259,7 +259,7 @@ PARTITIONED = [phase for phase in PHASES if phase.startswith("phase") and phase 
 def test_the_presets_keep_the_laws_under_any_policy(data):
     options = {name: [value for value, _ in values] for name, values in _choices().items() if name != "dealloc"}
     # what has no cost in the documents' calibration is left out
-    options |= {"matvec": ["cpu"], "b_g2_msm": ["cpu"], "pce": ["pageable"], "srs": ["pinned"]}
+    options |= {"matvec": ["cpu"], "b_g2_msm": ["cpu"], "pce": ["pageable"], "srs": ["pinned"], "key_tables": ["none"]}
     chosen = {name: data.draw(st.sampled_from(values), label=name) for name, values in sorted(options.items())}
     chosen |= {"pw": data.draw(st.integers(1, 12)), "gw": data.draw(st.integers(1, 3)), "j": data.draw(st.integers(1, 2))}
     chosen["channel_capacity"] = data.draw(st.sampled_from([1, 3, "pw"]))

@@ -114,7 +114,7 @@ def test_the_null_device_takes_real_memory_and_a_cap_ends_it_cleanly(tmp_path: P
     assert document["oom"]["capacity_bytes"] == 2 << 30
     ram = document["peaks"]["ram"]
     assert ram["resident_is"] == "sampled"
-    assert ram["resident_bytes"] > 1.5 * 2**30
+    assert ram["resident_bytes"] > 2**30  # a sample now and then: on a busy machine the last one is a while before the end
     assert sum(row["bytes"] for row in document["oom"]["holders"]) == pytest.approx(document["oom"]["level_bytes"], rel=1e-6)
     events = read_trace(tmp_path / "trace.jsonl").events
     assert events[-1].kind in ("free", "sample")
