@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 from cuzk.errors import OutOfMemoryError
@@ -293,6 +294,28 @@ def plan_msm(
         raise ValueError(f"digits of {digit_bits} bits are outside 2 .. {MAX_DIGIT_BITS}")
     if max_chunk is None:
         max_chunk = PINNED_CHUNK if residency == "pinned" else MAX_INDEX
+    shape = (group, residency, multiprocessors, tables, digit_bits, max_chunk)
+    near_n, near_budget = -(-n // _step(n, 4)) * _step(n, 4), budget_bytes // _step(budget_bytes, 10) * _step(budget_bytes, 10)
+    try:
+        near = _cheapest(near_n, near_budget, *shape)
+    except OutOfMemoryError:
+        return _cheapest(n, budget_bytes, *shape)
+    found = replace(near, n=n, chunk=max(1, min(near.chunk, n)))
+    if near.chunks > 1 or found.workspace_bytes > budget_bytes:  # memory is short: every byte counts
+        return _cheapest(n, budget_bytes, *shape)
+    return found
+
+
+def _step(value: int, bits: int) -> int:
+    """The power of two below which `value` has more than `bits` significant bits."""
+    return 1 << max(0, value.bit_length() - bits)
+
+
+@lru_cache(maxsize=1024)
+def _cheapest(n: int, budget_bytes: int, group: Group, residency: Residency, multiprocessors: int, tables: int,
+              digit_bits: int | None, max_chunk: int) -> MsmPlan:  # fmt: skip
+    """As plan_msm. A search takes 2 to 20 ms, longer than a small MSM: so near sizes share one (lists of tails differ a little
+    from proof to proof)."""
     whole = MsmPlan(group, n, residency, tables, multiprocessors, 1, 1, 1, max(1, min(n, max_chunk)))
     fewest, most = -(-whole.step_bits // MAX_DIGIT_BITS), -(-whole.step_bits // 2)
     candidates = [-(-whole.step_bits // digit_bits)] if digit_bits else range(fewest, most + 1)

@@ -15,6 +15,7 @@ if shutil.which("g++") is None:
     pytest.skip("g++ is needed to emulate the kernels", allow_module_level=True)
 
 from cuzk.errors import OutOfMemoryError  # noqa: E402
+from cuzk.exec.cuda import msm_plan  # noqa: E402
 from cuzk.exec.cuda.batch_add import BatchAdd, plan_batch_add  # noqa: E402
 from cuzk.exec.cuda.msm import Msm, plan_bytes  # noqa: E402
 from cuzk.exec.cuda.msm_plan import plan_msm  # noqa: E402
@@ -362,3 +363,15 @@ def test_sums_of_neighbouring_points(device, group, monkeypatch):
     both = np.array([3], dtype=np.uint8)
     assert np.array_equal(got, np.concatenate([points, *(add(points[2 * i : 2 * i + 2], both) for i in range(n // 2))]))
     held.free()
+
+
+def test_plans_of_near_sizes_are_one_search_and_never_take_more_than_granted():
+    rng = random.Random(7)
+    for _ in range(60):
+        n, budget = int(2 ** rng.uniform(0, 24)), int(2 ** rng.uniform(24, 36))
+        plan = plan_msm(n, "g1", budget)
+        assert plan.n == n and plan.workspace_bytes <= budget and plan.chunk * plan.chunks >= n
+    searches = msm_plan._cheapest.cache_info().misses
+    for n in range(100_001, 100_001 + 50):
+        assert plan_msm(n, "g1", 1 << 30).chunks == 1
+    assert msm_plan._cheapest.cache_info().misses <= searches + 1
