@@ -140,10 +140,15 @@ def test_memory_refused_inside_a_body_ends_the_run(step: str) -> None:
 def test_an_interrupt_at_any_moment(phase: str) -> None:
     rng = random.Random(phase)
     scene = scenario(phase, *QUIET)
+    outcomes = []
     for _ in range(6):
         played = play(scene, NullDevice(scale=1e-6, time_scale=1e-3), interrupt_after_s=rng.random() * 0.15)
         played.assert_clean()
-        assert isinstance(played.engine.failure, Interrupted)
+        outcomes.append(played.engine.failure)
+        if played.engine.failure is None:  # on a busy machine all may be done before
+            assert all(proof.completed_s is not None for proof in played.engine.proofs)
+    assert all(failure is None or isinstance(failure, Interrupted) for failure in outcomes)
+    assert any(outcomes)
 
 
 class Loses(NullDevice):
