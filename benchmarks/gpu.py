@@ -159,10 +159,12 @@ def machine(device: Any) -> dict[str, Any]:
 
 def markdown(document: dict[str, Any]) -> str:
     missed = [row["name"] for row in document["results"] if row.get("goal_ms") and row.get("median_ms", 0) > row["goal_ms"]]
+    whole = " --porep" if any(row["name"] in PARTITION for row in document["results"]) else ""
     lines = [
         "# The kernels",
         "",
-        f"Measured on {document['machine']['gpu']}, {document['date']}, by `python benchmarks/gpu.py -o docs/performance.json`:",
+        f"Measured on {document['machine']['gpu']}, {document['date']}, by",
+        f"`python benchmarks/gpu.py{whole} -o docs/performance.json`:",
         "data resident on the device, fresh random input, every result checked before it is timed. Peer: what sppark's",
         "templates and the reference prover reached on such a machine. Ceiling: counted multiplications or bytes at the chip's",
         "measured rates. What each version gave, and what bounds it: [MSM and batch addition](performance-log-msm.md),",

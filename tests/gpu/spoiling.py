@@ -1,4 +1,4 @@
-"""A prover that spoils its CUDA context on purpose, with a real fault of a real kernel, in the middle of a step of proof 1."""
+"""A prover that spoils its CUDA context on purpose, by a real fault of a real kernel, in a step of proof 1 or later."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SpoilingProver(CudaProver):
         self._marker, self._fault, self._lives, self._step = marker, fault, lives, step
 
     def perform(self, work: Work) -> None:
-        if work.name == self._step and work.set.token.proof == 1:
+        if work.name == self._step and work.set.token.proof >= 1:
             for life in range(self._lives):
                 path = Path(f"{self._marker}-{life}")
                 if not path.exists():
