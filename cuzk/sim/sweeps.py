@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import multiprocessing
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -58,7 +60,7 @@ def in_parallel(jobs: Sequence[Callable[[], T]], processes: int | None = None,
     _jobs = jobs
     try:
         # large jobs first would need to know them; small chunks keep the processes even
-        with multiprocessing.get_context("fork").Pool(workers, _leave_signals_to_the_parent) as pool:
+        with multiprocessing.get_context("fork").Pool(workers, _depend_on_the_parent, (os.getpid(),)) as pool:
             chunk = max(1, min(64, len(jobs) // (workers * 16)))
             return _collect(pool.imap(_run, range(len(jobs)), chunksize=chunk), len(jobs), progress)
     finally:
@@ -74,9 +76,17 @@ def _collect(results: Iterable[T], total: int, progress: Progress | None) -> lis
     return out
 
 
-def _leave_signals_to_the_parent() -> None:
-    """Ctrl-C reaches every process of a terminal: the parent ends the others, without a word from each."""
+_PR_SET_PDEATHSIG = 1
+
+
+def _depend_on_the_parent(parent: int) -> None:
+    """Ctrl-C reaches every process of a terminal: the parent ends the others, without a word from each. If it is killed, they
+    end with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # killed meanwhile
+        os._exit(1)
 
 
 def _run(index: int) -> Any:

@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from cuzk.cli.main import main
@@ -78,6 +79,20 @@ def test_ctrl_c_ends_every_process_with_one_line():
     assert (out, error) == ("", "cuzk: interrupted\n")
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
+
+
+def test_who_is_killed_leaves_no_process_behind():
+    process = cuzk("sim", FITS, "--seeds", "100000", "--json", stdout=subprocess.PIPE, start_new_session=True)
+    with process:
+        deadline = time.monotonic() + 30
+        while not psutil.Process(process.pid).children() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        children = psutil.Process(process.pid).children()
+        process.kill()
+        assert process.wait(30) == -signal.SIGKILL
+        if len(os.sched_getaffinity(0)) > 1:
+            assert children
+        assert psutil.wait_procs(children, timeout=30)[1] == []
 
 
 @pytest.mark.parametrize("more", [[], ["--seeds", "3"], ["--explore", "3"], ["--check"]])
