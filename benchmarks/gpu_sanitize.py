@@ -36,6 +36,10 @@ SMALL = {
         *(f"test_scan[{others}-{n}]" for others in ("0.0", "0.013", "1.0") for n in (1, 64, 1000, 1025)),
         *(f"test_csr[{others}-{kind}-3000]" for others in ("0.013", "1.0") for kind in ("uint16", "uint32")),
     ],
+    "test_split.py": [
+        *(f"test_split[shares{shares}-{n}]" for shares in range(3) for n in (1, 1000, 1025)),
+        "test_a_template_by_wire", "test_points[g1-12]", "test_points[g2-24]",
+    ],
 }
 FOUND = re.compile(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)")
 
