@@ -33,22 +33,23 @@ workload: {{proofs: {proofs}}}
 MANY = 50
 
 
+def cuzk(*args: str) -> tuple[int, dict[str, Any]]:
+    """Exit code and JSON document of one verb, in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    command = [sys.executable, "-m", "cuzk", *args, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    try:
+        return done.returncode, json.loads(done.stdout)
+    except json.JSONDecodeError:
+        return done.returncode, {"stderr": done.stderr.strip()[-2000:]}
+
+
 class Bench:
     """Runs verbs of cuzk and keeps what they say."""
 
     def __init__(self, device: str, work: Path) -> None:
         self.device, self.work = device, work
         self.results: list[dict[str, Any]] = []
-
-    def cuzk(self, *args: str) -> tuple[int, dict[str, Any]]:
-        """Exit code and JSON document of one verb."""
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
-        command = [sys.executable, "-m", "cuzk", *args, "--json"]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment)
-        try:
-            return done.returncode, json.loads(done.stdout)
-        except json.JSONDecodeError:
-            return done.returncode, {"stderr": done.stderr.strip()[-2000:]}
 
     def scenario(self, policy: str, proofs: int) -> str:
         path = self.work / "scenario.yaml"
@@ -60,7 +61,7 @@ class Bench:
         """One `cuzk run` with proofs; what it said, shortened."""
         out = self.work / name
         args = ["--key", key, "--witness", witness, "--device", device or self.device, "-o", str(out), *extra]
-        code, document = self.cuzk("run", self.scenario(policy, proofs), *args)
+        code, document = cuzk("run", self.scenario(policy, proofs), *args)
         measured = document.get("measured", {})
         row = {
             "name": name, "policy": policy, "proofs": proofs, "exit_code": code,
@@ -119,7 +120,7 @@ def larger(bench: Bench, log_constraints: int) -> None:
     for name, args in (("circuit", ("bits", "--constraints", constraints, "--pce", pce, "--wtns", wtns)),
                        ("setup", (pce, "-o", key, "--quotients", "c-free"))):  # fmt: skip
         begun = time.perf_counter()
-        code, document = bench.cuzk(name, *args)
+        code, document = cuzk(name, *args)
         bench.say({"name": f"{name}-2^{log_constraints}", "exit_code": code, "s": round(time.perf_counter() - begun, 2),
                    "stderr": document.get("stderr")})  # fmt: skip
         if code:
@@ -139,7 +140,7 @@ def larger(bench: Bench, log_constraints: int) -> None:
 def _predict(bench: Bench, key: str, wtns: str, name: str, policy: str) -> None:
     """Calibrate on one run's trace, predict another setting before running it."""
     calibration = str(bench.work / "calibration.yaml")
-    code, document = bench.cuzk("calibrate", str(bench.work / f"larger-{name}" / "trace.jsonl"), "-o", calibration)
+    code, document = cuzk("calibrate", str(bench.work / f"larger-{name}" / "trace.jsonl"), "-o", calibration)
     if code:
         bench.say({"name": "calibrate", "exit_code": code, "stderr": document.get("stderr")})
         return

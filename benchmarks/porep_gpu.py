@@ -20,24 +20,19 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.executor import SCENARIO, cuzk  # noqa: E402
 from cuzk.exec.memory import process_resident_bytes  # noqa: E402
 from cuzk.groth16.load import load_key, open_witness  # noqa: E402
+from cuzk.trace.event import Event  # noqa: E402
+from cuzk.trace.spans import spans  # noqa: E402
 
-SCENARIO = """
-version: 1
-machine: machines/h200-16c-126g.yaml
-circuit: circuits/porep-32g.yaml
-pipeline: phase12
-policy: {policy}
-workload: {{proofs: {proofs}}}
-"""
 ON_GPU = "srs: vram, pce: vram, quotient: c-free, matvec: gpu, prep_msm: gpu, b_g2_msm: gpu"
 SUSTAINED = "pw: 3, gw: 2, j: 2, prestage: before-mutex"
 """The next partition's bits are uploaded while this one is proved: memory for two is there."""
@@ -136,7 +131,7 @@ def prove(name: str, key: Any, witness: Any, policy: str, proofs: int, partition
         "verified_partitions": document["measured"]["verified_partitions"], **document["throughput"],
         "makespan_s": document["makespan_s"],
         "peaks": {p: {k: v[k] for k in ("live_bytes", "resident_bytes", "resident_is")} for p, v in document["peaks"].items()},
-        **times(trace.read_text().splitlines()[1:], warm), "predicted": predicted,
+        **times(result.events, warm), "predicted": predicted,
     }  # fmt: skip
     say(f"{name}: exit code {row['exit_code']}, {row['verified_partitions']} partitions verified, loaded in {row['load_s']} s, "
         f"{row['s_per_proof']} s/proof, steps {row['gpu_steps_ms']}, to proof {row['start_to_proof_ms']} ms")  # fmt: skip
@@ -151,9 +146,9 @@ def predict(scenario: Any, learn_from: Path, calibration: Path) -> dict[str, Any
     from cuzk.model.scenario import load_part
     from cuzk.sim import simulate
 
-    command = [sys.executable, "-m", "cuzk", "calibrate", str(learn_from), "-o", str(calibration)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
+    code, document = cuzk("calibrate", str(learn_from), "-o", str(calibration))
+    if code:
+        raise RuntimeError(f"cuzk calibrate {learn_from}: exit code {code}: {document}")
     learnt = load_part(str(calibration), "calibration", Calibration)
     found = simulate(scenario.model_copy(update={"calibration": learnt})).to_json()
     told = {"verdict": found["verdict"], "s_per_proof": found["throughput"]["s_per_proof"],
@@ -162,41 +157,26 @@ def predict(scenario: Any, learn_from: Path, calibration: Path) -> dict[str, Any
     return told
 
 
-def times(lines: Iterable[str], warm: int = 0) -> dict[str, Any]:
-    """From a trace: each step's time, the GPU's share of a partition and from a partition's start to its proof, in ms; and of the
-    run from its first GPU step to its last how long the GPU had none."""
-    open_s: dict[tuple[Any, ...], float] = {}
+def times(events: Sequence[Event], warm: int = 0) -> dict[str, Any]:
+    """Each step's time, the GPU's share of a partition and from a partition's start to its proof, in ms; and of the run from its
+    first GPU step to its last how long the GPU had none."""
+    found = sorted(spans(events), key=lambda span: span.start)
+    started: dict[Any, float] = {}
+    for span in found:
+        started.setdefault((span.proof, span.partition), span.start)
+    complete = {(event.proof, event.partition): event.t for event in events if event.kind == "complete"}
+    counted = dict.fromkeys(list(started)[warm:], 0.0)
     steps: dict[str, list[float]] = defaultdict(list)
-    on_gpu: dict[tuple[int, int], float] = defaultdict(float)
-    started: dict[tuple[int, int], float] = {}
-    to_proof: dict[tuple[int, int], float] = {}
-    intervals: list[tuple[float, float]] = []
-    for line in lines:
-        event = json.loads(line)
-        kind, at = event["kind"], event["t"]
-        part = (event.get("proof"), event.get("partition"))
-        if kind == "complete" and part[1] is not None and part[1] >= 0:
-            to_proof[part] = at - started[part]
-        if kind not in ("begin", "end"):
-            continue
-        lane = (event["worker"], event.get("stream"), event["name"], *part)
-        if kind == "begin":
-            open_s[lane] = at
-            started.setdefault(part, at)
-            continue
-        begun = open_s.pop(lane)
-        name = event["name"]
-        if name in GPU_STEPS:
-            on_gpu[part] += at - begun
-            intervals.append((begun, at))
-        if list(started).index(part) >= warm:
-            steps[name].append(at - begun)
-    counted = list(started)[warm:]
+    for span in found:
+        part = (span.proof, span.partition)
+        if part in counted:
+            steps[span.name].append(span.seconds)
+            counted[part] += span.seconds * (span.name in GPU_STEPS)
     return {
         "step_ms": {name: spread(values) for name, values in steps.items()},
-        "gpu_steps_ms": spread([on_gpu[part] for part in counted]),
-        "start_to_proof_ms": spread([to_proof[part] for part in counted if part in to_proof]),
-        "gpu_idle_ms": round(1e3 * idle(intervals), 3),
+        "gpu_steps_ms": spread(list(counted.values())),
+        "start_to_proof_ms": spread([complete[part] - started[part] for part in counted if part in complete]),
+        "gpu_idle_ms": round(1e3 * idle([(span.start, span.end) for span in found if span.name in GPU_STEPS]), 3),
     }
 
 

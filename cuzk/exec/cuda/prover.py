@@ -19,6 +19,7 @@ from cuzk import native
 from cuzk.errors import InputError
 from cuzk.exec.cpu import CpuDevice, SetState
 from cuzk.exec.cuda import assignment
+from cuzk.exec.cuda.matvec import FR_BYTES
 from cuzk.exec.cuda.residents import Gpu
 from cuzk.exec.cuda.sums import Pending, Sums
 from cuzk.exec.device import Allocation, DeviceLost, Work
@@ -28,7 +29,6 @@ from cuzk.groth16.prover.steps import G1_QUERIES
 from cuzk.model.policy import Policy
 from cuzk.pipeline.plan import Plan
 
-FR_BYTES = 32
 HOST_SOURCES = ("a", "b", "c", "aux")
 """Host vectors that are copied to a device."""
 PINNED_FROM = 1 << 20

@@ -13,8 +13,8 @@ import numpy as np
 from cuzk.errors import OutOfMemoryError
 
 from .arena import Layout
+from .matvec import FR_BYTES
 
-FR_BYTES = 32
 BLOCK_VALUES = 1024
 
 

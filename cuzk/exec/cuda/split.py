@@ -14,11 +14,10 @@ import numpy as np
 from cuzk.errors import OutOfMemoryError
 
 from .arena import Layout
-from .matvec import BitWitness, mask_words
+from .matvec import FR_BYTES, BitWitness, mask_words
 from .msm_plan import POINT_BYTES, SCAN_TILE, Group
 from .segments import scan_counts, u32
 
-FR_BYTES = 32
 SPLIT_ROWS = 1024  # of a block, as in kernels/r1cs/split.cu
 MODULE = "r1cs/split"
 UNIT_BYTES = 16

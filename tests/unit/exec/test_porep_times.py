@@ -1,10 +1,11 @@
 """What the benchmark of a PoRep partition reads from a trace."""
 
 import importlib.util
-import json
 from pathlib import Path
 
 import pytest
+
+from cuzk.trace.event import Event
 
 BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "porep_gpu.py"
 
@@ -29,10 +30,10 @@ def test_times_of_a_trace(benchmark):
         *step("witness", 0.5, 0.8, 1, None), *step("msm_h", 0.8, 1.3, 1), *step("tail_msm", 1.4, 1.5, 1, None),
         {"t": 2.0, "kind": "complete", "proof": 0, "partition": 1}, {"t": 2.0, "kind": "complete", "proof": 0, "partition": -1},
     ]  # fmt: skip
-    lines = [json.dumps(event) for event in sorted(events, key=lambda event: event["t"])]
-    found = benchmark.times(lines)
+    trace = [Event(**event) for event in sorted(events, key=lambda event: event["t"])]
+    found = benchmark.times(trace)
     assert found["step_ms"]["msm_h"] == {"median": 550.0, "min": 500.0, "max": 600.0, "count": 2}
     assert found["gpu_steps_ms"] == {"median": 600.0, "min": 600.0, "max": 600.0, "count": 2}
     assert found["start_to_proof_ms"] == {"median": 1200.0, "min": 900.0, "max": 1500.0, "count": 2}
     assert found["gpu_idle_ms"] == pytest.approx(200.0)  # between the two MSMs, and before the tail
-    assert benchmark.times(lines, warm=1)["step_ms"]["msm_h"] == {"median": 500.0, "min": 500.0, "max": 500.0, "count": 1}
+    assert benchmark.times(trace, warm=1)["step_ms"]["msm_h"] == {"median": 500.0, "min": 500.0, "max": 500.0, "count": 1}
