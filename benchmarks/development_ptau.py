@@ -1,6 +1,6 @@
 """A prepared powers-of-tau file from secrets of this process, for timing setups: no ceremony, no security, minutes faster.
 
-    python benchmarks/development_ptau.py POWER OUT.ptau
+python benchmarks/development_ptau.py POWER OUT.ptau
 """
 
 from __future__ import annotations

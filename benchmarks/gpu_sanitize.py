@@ -38,7 +38,9 @@ SMALL = {
     ],
     "test_split.py": [
         *(f"test_split[shares{shares}-{n}]" for shares in range(3) for n in (1, 1000, 1025)),
-        "test_a_template_by_wire", "test_points[g1-12]", "test_points[g2-24]",
+        "test_a_template_by_wire",
+        "test_points[g1-12]",
+        "test_points[g2-24]",
     ],
 }
 FOUND = re.compile(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)")

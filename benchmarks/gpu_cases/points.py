@@ -159,9 +159,7 @@ class PreparedMsm:
 
 
 class PreparedBatchAdd:
-    def __init__(
-        self, device: Any, group: Any, n: int, share: float, rng: np.random.Generator, pair_sums: bool = False
-    ) -> None:
+    def __init__(self, device: Any, group: Any, n: int, share: float, rng: np.random.Generator, pair_sums: bool = False) -> None:
         self.points = Progression(device, group, n, rng, n + n // 2 if pair_sums else n)
         if pair_sums:
             build_pair_sums(device, group, n, self.points.memory.address, device.stream())

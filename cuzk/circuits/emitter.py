@@ -98,9 +98,7 @@ class MatrixRows:
 
     def flush(self) -> None:
         if self.lens:
-            self.chunks.append(
-                (np.array(self.lens, np.int32), np.array(self.cols, np.int32), np.array(self.ids, np.uint16))
-            )
+            self.chunks.append((np.array(self.lens, np.int32), np.array(self.cols, np.int32), np.array(self.ids, np.uint16)))
             self.lens, self.cols, self.ids = [], [], []
 
     def joined(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -175,9 +173,7 @@ class Marks:
 class Emitter:
     """Collects variables, rows and values. `inline=True` emits every gadget in full (the reference of the stamping)."""
 
-    def __init__(
-        self, library: Library | None = None, *, rows: bool = True, algebra: Any = None, inline: bool = False
-    ) -> None:
+    def __init__(self, library: Library | None = None, *, rows: bool = True, algebra: Any = None, inline: bool = False) -> None:
         self.library = library or Library()
         self.recording, self.algebra, self.inline = rows, algebra, inline
         self.ones = algebra.ones if algebra is not None else 1
@@ -289,9 +285,7 @@ class Emitter:
         self.n_aux += block.n_aux
         self.n_rows += block.n_rows
         self.marks.add(self.n_rows, " / ".join(self._path))
-        return [
-            out if out.var is None else _with_var(out, int(columns[out.var]), None) for out in block.outputs
-        ]
+        return [out if out.var is None else _with_var(out, int(columns[out.var]), None) for out in block.outputs]
 
     def _defer(self, gadget: Gadget, block: Block, args: Sequence[Bit | Num]) -> Sequence[Bit | Num]:
         if gadget.fast is None:
@@ -365,7 +359,6 @@ def _emit_block(library: Library, gadget: Gadget, args: Sequence[Bit | Num]) -> 
         lens, cols, ids = matrix.joined()
         matrices.append((lens, np.where(cols >= 0, cols + first, np.where(cols == ONE, n_params, -2 - cols)), ids))
     local = [
-        out if out.var is None else _with_var(out, out.var + first if out.var >= 0 else -2 - out.var, None)
-        for out in outputs
+        out if out.var is None else _with_var(out, out.var + first if out.var >= 0 else -2 - out.var, None) for out in outputs
     ]
     return Block(n_params, cs.n_aux, cs.n_rows, tuple(matrices), cs.field_mask(), local, cs.marks)

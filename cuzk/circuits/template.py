@@ -12,8 +12,13 @@ from cuzk.groth16.template.model import Part, Template, TemplateMatrix
 
 
 def build_template(
-    name: str, copies: int, prefix: Callable[[Emitter], object], body: Callable[[Emitter, object], None],
-    library: Library | None = None, *, inline: bool = False,
+    name: str,
+    copies: int,
+    prefix: Callable[[Emitter], object],
+    body: Callable[[Emitter, object], None],
+    library: Library | None = None,
+    *,
+    inline: bool = False,
 ) -> Template:
     """Emits `prefix(cs)`, then `body(cs, what prefix returned)` once, and keeps both as parts."""
     cs = Emitter(library, inline=inline)
@@ -22,9 +27,9 @@ def build_template(
     first = _take_part(cs, inputs, aux, 0, 0)
     body(cs, shared)
     second = _take_part(cs, inputs, aux, inputs, aux)
-    table = np.frombuffer(
-        b"".join(to_mont(v).to_bytes(32, "little") for v in cs.library.coefficients.values), "<u8"
-    ).reshape(-1, 4)
+    table = np.frombuffer(b"".join(to_mont(v).to_bytes(32, "little") for v in cs.library.coefficients.values), "<u8").reshape(
+        -1, 4
+    )
     return Template(first[0], second[0], copies, table, name, (first[1], second[1]))
 
 

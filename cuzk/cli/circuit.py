@@ -33,9 +33,7 @@ def constraint_count(text: str) -> int:
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("circuit", help="built-in benchmark circuits", description=__doc__)
     parser.add_argument("name", metavar="NAME", help="mimc, bits, porep-2k … porep-64g")
-    parser.add_argument(
-        "--constraints", type=constraint_count, metavar="N", default=1 << 16, help="exactly; 2^k works too"
-    )
+    parser.add_argument("--constraints", type=constraint_count, metavar="N", default=1 << 16, help="exactly; 2^k works too")
     parser.add_argument("--r1cs", metavar="FILE", help="write the constraints for circom's tools and cuzk setup")
     parser.add_argument("--pce", metavar="FILE", help="write the matrices as a mapped file")
     parser.add_argument("--wtns", metavar="FILE", help="write a satisfying witness")

@@ -1,8 +1,8 @@
 """`cuzk import`: timelines of the stand-alone prover, or a daemon's log, as traces that `cuzk plot` and `cuzk compare` read.
 
-    cuzk import DIR -o OUT_DIR          every timeline of a folder with runs.yaml
-    cuzk import FILE.jsonl -o OUT.jsonl one timeline
-    cuzk import daemon.log -o OUT.jsonl the TIMELINE lines of a log
+cuzk import DIR -o OUT_DIR          every timeline of a folder with runs.yaml
+cuzk import FILE.jsonl -o OUT.jsonl one timeline
+cuzk import daemon.log -o OUT.jsonl the TIMELINE lines of a log
 """
 
 from __future__ import annotations

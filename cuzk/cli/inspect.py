@@ -15,12 +15,8 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("inspect", help="what a file is and costs", description=__doc__)
     parser.add_argument("file", metavar="FILE")
     parser.add_argument("--deep", action="store_true", help="validate the content, not only the headers")
-    parser.add_argument(
-        "--sample", type=int, metavar="N", help="with --deep: N random points of each list (default: all)"
-    )
-    parser.add_argument(
-        "--scenario", metavar="YAML", help="also simulate this scenario with the file's circuit: does it fit"
-    )
+    parser.add_argument("--sample", type=int, metavar="N", help="with --deep: N random points of each list (default: all)")
+    parser.add_argument("--scenario", metavar="YAML", help="also simulate this scenario with the file's circuit: does it fit")
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
 
 

@@ -30,9 +30,7 @@ def add_parser(subparsers: Any) -> None:
         action = actions.add_parser(name, help=line, aliases=["optimize"] if name == "optimise" else [])
         action.add_argument("key", metavar="KEY", help=".zkey, .params or .ckey")
         action.add_argument("-o", "--output", metavar="OUT", required=True)
-        action.add_argument(
-            "--r1cs", metavar="R1CS", help="the circuit: has the C that a .zkey lacks; needed for .params"
-        )
+        action.add_argument("--r1cs", metavar="R1CS", help="the circuit: has the C that a .zkey lacks; needed for .params")
         action.add_argument(
             "--quotients",
             type=quotient_list,

@@ -59,8 +59,13 @@ def add_parser(subparsers: Any) -> None:
     source.add_argument("--synthetic", metavar="SIZE", help="of a made-up sector of any size that satisfies the circuit")
     witness.add_argument("--seed", metavar="HEX", default=ZERO, help="32 bytes of randomness from which challenges follow")
     witness.add_argument("--partition", type=int, default=0, metavar="K", help="from 0 (default)")
-    witness.add_argument("-o", "--output", required=True, metavar="FILE", 
-                         help=".wtns, 32 bytes a value; or .cwit, bits for keys made from a template")
+    witness.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        metavar="FILE",
+        help=".wtns, 32 bytes a value; or .cwit, bits for keys made from a template",
+    )
     witness.add_argument("--challenges", type=int, metavar="K",
                          help="with --synthetic: another number of challenges than a partition has, for rehearsals")  # fmt: skip
     for verb in (check, setup, prove, verify, inputs, witness):

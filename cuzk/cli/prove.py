@@ -14,9 +14,7 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("prove", help="make one proof", description=__doc__)
     parser.add_argument("key", metavar="KEY", help=".zkey, .ckey or .params (these need --r1cs)")
     parser.add_argument("witness", metavar="WITNESS", help=".wtns, or .cwit where the key's matrices are a template")
-    parser.add_argument(
-        "-o", "--output", metavar="DIR", required=True, help="directory for the three files; made if absent"
-    )
+    parser.add_argument("-o", "--output", metavar="DIR", required=True, help="directory for the three files; made if absent")
     parser.add_argument(
         "--quotient",
         choices=("bellman", "odd-coset", "c-free"),

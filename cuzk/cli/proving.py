@@ -26,9 +26,7 @@ def terminal_progress() -> Callable[[str, int, int], None]:
         now = time.monotonic()
         if now - last > 0.2 or done >= total:
             last = now
-            sys.stderr.write(
-                f"\r\033[K{what}: {100 * done / max(1, total):.0f} %" + ("\r\033[K" if done >= total else "")
-            )
+            sys.stderr.write(f"\r\033[K{what}: {100 * done / max(1, total):.0f} %" + ("\r\033[K" if done >= total else ""))
             sys.stderr.flush()
 
     return show

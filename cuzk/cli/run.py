@@ -48,12 +48,21 @@ def add_parser(subparsers: Any) -> None:
     proofs.add_argument("--insecure-seed", type=int, metavar="N",
                         help="fixed blinding, for tests: such proofs are NOT private")  # fmt: skip
     null = parser.add_argument_group("no proofs (device null)")
-    null.add_argument("--scale", type=_scale, metavar="X",
-                      help="bytes here for one of the scenario's, such as 1/128 (default: so that all memory comes to 2 GiB)")
-    null.add_argument("--time-scale", type=_scale, metavar="X",
-                      help="seconds here for one of the scenario's (default: 1/16 if it is scaled)")
-    null.add_argument("--burn", choices=("emulate", "spin"), default="emulate",
-                      help="how steps take their time: sleep, slowed as the calibration says (default), or burn real cores")
+    null.add_argument(
+        "--scale",
+        type=_scale,
+        metavar="X",
+        help="bytes here for one of the scenario's, such as 1/128 (default: so that all memory comes to 2 GiB)",
+    )
+    null.add_argument(
+        "--time-scale", type=_scale, metavar="X", help="seconds here for one of the scenario's (default: 1/16 if it is scaled)"
+    )
+    null.add_argument(
+        "--burn",
+        choices=("emulate", "spin"),
+        default="emulate",
+        help="how steps take their time: sleep, slowed as the calibration says (default), or burn real cores",
+    )
 
 
 def _size(text: str) -> int:

@@ -20,12 +20,8 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("setup", help="make a key from a circuit", description=__doc__)
     parser.add_argument("r1cs", metavar="R1CS", help="the circuit (.r1cs, .pce or a template)")
     parser.add_argument("-o", "--output", metavar="KEY", required=True, help=".zkey, .params or .ckey")
-    parser.add_argument(
-        "--vkey", metavar="FILE", help="also write the verifying key: JSON, or binary if it ends in .vk"
-    )
-    parser.add_argument(
-        "--ptau", metavar="PTAU", help="prepared powers of tau: phase 2 instead of secrets of this machine"
-    )
+    parser.add_argument("--vkey", metavar="FILE", help="also write the verifying key: JSON, or binary if it ends in .vk")
+    parser.add_argument("--ptau", metavar="PTAU", help="prepared powers of tau: phase 2 instead of secrets of this machine")
     parser.add_argument(
         "--quotients",
         type=quotient_list,

@@ -409,5 +409,3 @@ class Engine:
             if set_.attached:
                 set_.token.failed = True
                 set_.condition.notify_all()
-
-

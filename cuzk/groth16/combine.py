@@ -41,8 +41,6 @@ def combine(matrix: SparseMatrix, table_mont: np.ndarray, points: np.ndarray, fi
     return result
 
 
-def _light(
-    pointers: np.ndarray, col: np.ndarray, coef: np.ndarray, table_mont: np.ndarray, points: np.ndarray
-) -> np.ndarray:
+def _light(pointers: np.ndarray, col: np.ndarray, coef: np.ndarray, table_mont: np.ndarray, points: np.ndarray) -> np.ndarray:
     rows = native.sparse_combine_g1 if points.shape[1] == 12 else native.sparse_combine_g2
     return rows(pointers, col, coef, table_mont, points)

@@ -239,9 +239,7 @@ class ConstraintSystem:
         assert a is not None and b is not None
         if a is self.a and b is self.b and c is self.c:
             return self
-        return ConstraintSystem(
-            self.n_wires, self.n_public, self.n_constraints, self.table, a, b, c, self.has_input_rows
-        )
+        return ConstraintSystem(self.n_wires, self.n_public, self.n_constraints, self.table, a, b, c, self.has_input_rows)
 
 
 def _merge(matrix: SparseMatrix, system: ConstraintSystem) -> SparseMatrix:

@@ -37,9 +37,7 @@ class _Forms:
 
 def default_quotients(key: ProvingKey) -> tuple[str, ...]:
     """c-free, and what the key serves already, as far as that needs no further transform over group elements."""
-    served = {"c-free", *key.quotients} | (
-        {"odd-coset"} if key.h_odd is not None or key.h_monomial is not None else set()
-    )
+    served = {"c-free", *key.quotients} | ({"odd-coset"} if key.h_odd is not None or key.h_monomial is not None else set())
     return tuple(name for name in QUOTIENTS if name in served)
 
 
@@ -52,9 +50,7 @@ def optimise(
     """
     quotients = default_quotients(key) if quotients is None else quotients
     if "c-free" in quotients and key.l_c_free_query is None and not key.system.has_c:
-        raise InputError(
-            f"{key.path}: the c-free quotient needs the matrix C, which a {key.kind} lacks; give --r1cs R1CS"
-        )
+        raise InputError(f"{key.path}: the c-free quotient needs the matrix C, which a {key.kind} lacks; give --r1cs R1CS")
     try:
         forms = _forms(key, quotients, progress)
     except transforms.FormsDisagree as error:
@@ -86,9 +82,7 @@ def optimise(
         "name": os.path.basename(os.fspath(key.path)),
         "verifying_key_blake2b": verifying_key_digest(key),
     }
-    write_ckey(
-        out, arrays, system, root=key.root, log_domain=key.log_domain, development=key.development, origin=origin
-    )
+    write_ckey(out, arrays, system, root=key.root, log_domain=key.log_domain, development=key.development, origin=origin)
     return quotients
 
 
@@ -113,13 +107,9 @@ def _forms(key: ProvingKey, quotients: tuple[str, ...], progress: Progress) -> _
     """Compute the missing forms and check them by random evaluations. Raises InputError if a check fails."""
     root = key.root
     l_points = None if key.l_query is None else key.l_query.points
-    forms = _Forms(
-        key.h_odd, key.h_monomial, l_points, None if key.l_c_free_query is None else key.l_c_free_query.points
-    )
+    forms = _Forms(key.h_odd, key.h_monomial, l_points, None if key.l_c_free_query is None else key.l_c_free_query.points)
     if {"odd-coset", "bellman"} & set(quotients) and l_points is None:
-        raise InputError(
-            f"{key.path}: has L only with C absorbed; make {' and '.join(quotients)} from the original key"
-        )
+        raise InputError(f"{key.path}: has L only with C absorbed; make {' and '.join(quotients)} from the original key")
     had_both = forms.h_odd is not None and forms.h_monomial is not None
     if "bellman" in quotients and forms.h_monomial is None:
         assert forms.h_odd is not None

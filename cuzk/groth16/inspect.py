@@ -87,9 +87,7 @@ def inspect(path: Path) -> dict:
     return {**found, **readers[kind](path)}
 
 
-def _circuit(
-    n_wires: int, n_public: int, domain: int, n_constraints: int | None = None, nonzeros: dict | None = None
-) -> dict:
+def _circuit(n_wires: int, n_public: int, domain: int, n_constraints: int | None = None, nonzeros: dict | None = None) -> dict:
     circuit = {"n_wires": n_wires, "n_public": n_public, "n_aux": n_wires - n_public - 1, "domain": domain}
     circuit["log_domain"] = domain.bit_length() - 1
     if n_constraints is not None:
@@ -126,9 +124,7 @@ def residency(points_bytes: int, copied: bool) -> dict:
         "vram": {"ram_bytes": 0, "pinned_bytes": 0, "vram_bytes": points_bytes},
         "pinned": {"ram_bytes": points_bytes, "pinned_bytes": points_bytes, "vram_bytes": 0},
         "pageable": {"ram_bytes": points_bytes, "pinned_bytes": 0, "vram_bytes": 0},
-        "mmap": None
-        if copied
-        else {"ram_bytes": 0, "pinned_bytes": 0, "vram_bytes": 0, "page_cache_bytes": points_bytes},
+        "mmap": None if copied else {"ram_bytes": 0, "pinned_bytes": 0, "vram_bytes": 0, "page_cache_bytes": points_bytes},
     }
 
 
@@ -362,9 +358,7 @@ def as_text(found: dict) -> str:
 
 
 def _costs(cost: dict) -> str:
-    named = [
-        f"{name[:-6].replace('_', ' ')} {size_text(value)}" for name, value in cost.items() if name.endswith("_bytes")
-    ]
+    named = [f"{name[:-6].replace('_', ' ')} {size_text(value)}" for name, value in cost.items() if name.endswith("_bytes")]
     return ", ".join(named)
 
 

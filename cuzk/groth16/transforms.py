@@ -130,16 +130,12 @@ def check_forms_agree(h_odd: np.ndarray, h_monomial: np.ndarray, root: int) -> N
         raise FormsDisagree("H")
 
 
-def check_absorbed(
-    system: ConstraintSystem, h_odd: np.ndarray, l_points: np.ndarray, l_c_free: np.ndarray, root: int
-) -> None:
+def check_absorbed(system: ConstraintSystem, h_odd: np.ndarray, l_points: np.ndarray, l_c_free: np.ndarray, root: int) -> None:
     """Compare Σ C(odd_j)·H_j with Σ w_i·Q_i for a random w. Raises InputError if they differ."""
     assert system.c is not None
     w_std = _random_scalars(system.n_wires)
     c = np.zeros((len(h_odd), 4), dtype=np.uint64)
-    rows = native.matvec_csr(
-        system.c.row_ptr, system.c.col, system.c.coef_id, system.table_mont, native.fr_from_std(w_std)
-    )
+    rows = native.matvec_csr(system.c.row_ptr, system.c.col, system.c.coef_id, system.table_mont, native.fr_from_std(w_std))
     c[: len(rows)] = rows
     quotient.to_coset(c, root, root_of_unity(len(h_odd).bit_length(), root), None)
     c_sum = native.msm_g1(np.ascontiguousarray(h_odd), native.fr_to_std(c, out=c))

@@ -68,9 +68,7 @@ class Verifier:
             a, b, c = (points.load(p) for p in (proof.a, proof.b, proof.c))
         except PointError:
             return False
-        return GT.pairing_check(
-            [-a, self._alpha, self._inputs_point(public), c], [b, self._beta, self._gamma, self._delta]
-        )
+        return GT.pairing_check([-a, self._alpha, self._inputs_point(public), c], [b, self._beta, self._gamma, self._delta])
 
     def accepts_all(self, proofs: Sequence[Proof], publics: Sequence[Sequence[int]]) -> bool:
         """Whether all proofs hold, by one random linear combination."""

@@ -46,9 +46,7 @@ def _open(directory: Path, variant: str) -> ctypes.CDLL:
     try:
         lib = ctypes.CDLL(str(path))
     except OSError as e:
-        raise NativeLibraryMissing(
-            f"{path}: cannot be loaded ({e}); build it again with: python -m cuzk.native.build"
-        ) from None
+        raise NativeLibraryMissing(f"{path}: cannot be loaded ({e}); build it again with: python -m cuzk.native.build") from None
     for name in ("cuzk_abi_version", "cuzk_cpu_features"):
         getattr(lib, name).restype = ctypes.c_int64
     lib.cuzk_variant.restype = ctypes.c_char_p

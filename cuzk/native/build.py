@@ -26,9 +26,7 @@ def build(source: Path = ROOT, jobs: int | None = None) -> Path:
     subprocess.run([cmake, "-S", str(source), "-B", str(build_directory), *generator], check=True, stdout=subprocess.DEVNULL)
     jobs = jobs or len(os.sched_getaffinity(0))
     subprocess.run([cmake, "--build", str(build_directory), "--parallel", str(jobs)], check=True, stdout=sys.stderr)
-    subprocess.run(
-        [cmake, "--install", str(build_directory), "--prefix", str(stage)], check=True, stdout=subprocess.DEVNULL
-    )
+    subprocess.run([cmake, "--install", str(build_directory), "--prefix", str(stage)], check=True, stdout=subprocess.DEVNULL)
     for library in (stage / "cuzk" / "native").glob("*.so"):
         os.replace(library, PACKAGE / library.name)
     return PACKAGE

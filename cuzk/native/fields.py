@@ -63,9 +63,7 @@ def fr_inv(a: U64Array, out: U64Array | None = None, threads: int | None = None)
     return _unary("fr_inv", a, out, threads)
 
 
-def fr_powers_mont(
-    base_mont: U64Array, n: int, scale_mont: U64Array | None = None, threads: int | None = None
-) -> U64Array:
+def fr_powers_mont(base_mont: U64Array, n: int, scale_mont: U64Array | None = None, threads: int | None = None) -> U64Array:
     """(n, 4) array of scale * base^i, i < n; all mont. scale defaults to 1."""
     check(base_mont, "base_mont", 4, rows=1)
     scale = root_of_unity_mont(0) if scale_mont is None else scale_mont  # the generator of order 1 is 1
@@ -181,9 +179,7 @@ def gather_bits(
     return out
 
 
-def check_matrix(
-    row_ptr: Any, col: Any, coef_id: Any, coef_table: Any
-) -> tuple[int, int, int]:
+def check_matrix(row_ptr: Any, col: Any, coef_id: Any, coef_table: Any) -> tuple[int, int, int]:
     """Shapes of a CSR matrix: (rows, nonzeros, coefficients). Contents are checked by the library as it reads them."""
     rows = check(row_ptr, "row_ptr", None) - 1
     if rows < 0:

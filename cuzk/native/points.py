@@ -160,9 +160,7 @@ def g2_generator() -> U64Array:
     return _generator(G2)
 
 
-def _fixed_base(
-    g: Group, scalars_std: U64Array, base: U64Array | None, threads: int | None, out: U64Array | None
-) -> U64Array:
+def _fixed_base(g: Group, scalars_std: U64Array, base: U64Array | None, threads: int | None, out: U64Array | None) -> U64Array:
     n = check(scalars_std, "scalars_std", 4)
     base = _generator(g) if base is None else base
     g.points(base, "base", rows=1)
@@ -198,16 +196,12 @@ def _scale(g: Group, points: U64Array, scalars_std: U64Array, out: U64Array | No
     return out
 
 
-def scale_g1(
-    points: U64Array, scalars_std: U64Array, out: U64Array | None = None, threads: int | None = None
-) -> U64Array:
+def scale_g1(points: U64Array, scalars_std: U64Array, out: U64Array | None = None, threads: int | None = None) -> U64Array:
     """(n, 12): scalars[i] * points[i]; one row of scalars serves all. out may be points. 1.5 MiB a thread."""
     return _scale(G1, points, scalars_std, out, threads)
 
 
-def scale_g2(
-    points: U64Array, scalars_std: U64Array, out: U64Array | None = None, threads: int | None = None
-) -> U64Array:
+def scale_g2(points: U64Array, scalars_std: U64Array, out: U64Array | None = None, threads: int | None = None) -> U64Array:
     """(n, 24): scalars[i] * points[i]; one row of scalars serves all. out may be points. 1.5 MiB a thread."""
     return _scale(G2, points, scalars_std, out, threads)
 
@@ -221,9 +215,7 @@ def _group_ntt(g: Group, points: U64Array, root: int | U64Array, inverse: bool, 
     return points
 
 
-def group_ntt_g1(
-    points: U64Array, root: int | U64Array = 7, inverse: bool = False, threads: int | None = None
-) -> U64Array:
+def group_ntt_g1(points: U64Array, root: int | U64Array = 7, inverse: bool = False, threads: int | None = None) -> U64Array:
     """In-place FFT over group elements, natural order: points[k] = sum_i w^(ik) points[i]; the inverse undoes it.
 
     root: 5 or 7, or a generator of order n as (1, 4) mont. Memory: 144 bytes a point and 4 MiB a thread. Returns points.
@@ -232,9 +224,7 @@ def group_ntt_g1(
     return _group_ntt(G1, points, root, inverse, threads)
 
 
-def group_ntt_g2(
-    points: U64Array, root: int | U64Array = 7, inverse: bool = False, threads: int | None = None
-) -> U64Array:
+def group_ntt_g2(points: U64Array, root: int | U64Array = 7, inverse: bool = False, threads: int | None = None) -> U64Array:
     """As group_ntt_g1, over G2 (272 bytes a point)."""
     return _group_ntt(G2, points, root, inverse, threads)
 

@@ -207,9 +207,7 @@ class Arbiter:
         else:
             for target in chain:
                 if target.live + target.cached + nbytes > target.capacity and not target.fits(nbytes, cached):
-                    raise OutOfMemory(
-                        target.name, buffer, nbytes, target.resident, target.capacity, target.holders(), token
-                    )
+                    raise OutOfMemory(target.name, buffer, nbytes, target.resident, target.capacity, target.holders(), token)
         token.buffers[buffer] = (pool, nbytes, cached)
         for target in chain:
             if cached:
@@ -241,9 +239,7 @@ class Arbiter:
         pool, nbytes, _ = token.buffers[buffer]
         for target in self._chains[pool]:
             if target.live + target.cached > target.capacity and target.resident + nbytes > target.capacity:
-                raise OutOfMemory(
-                    target.name, buffer, nbytes, target.resident, target.capacity, target.holders(), token
-                )
+                raise OutOfMemory(target.name, buffer, nbytes, target.resident, target.capacity, target.holders(), token)
         self.touched(token, buffer)
 
     def touched(self, token: Token, buffer: str) -> None:

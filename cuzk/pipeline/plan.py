@@ -127,7 +127,8 @@ class Plan:
             locks=locks,
             permits=permits,
             channels={
-                name: None if channel.capacity is None
+                name: None
+                if channel.capacity is None
                 else self.number(channel.capacity, names, "channels", name, "capacity", least=1)
                 for name, channel in self.pipeline.channels.items()
             },

@@ -100,9 +100,7 @@ def load_sealed(directory: str | os.PathLike[str]) -> Sealed:
     shape = statement.shape
     labels = [_nodes(base / f"layer-{i}.bin", shape.nodes) for i in range(1, shape.layers + 1)]
     leaves = {"tree_r_last": _nodes(base / "replica.bin", shape.nodes)}
-    trees = {
-        name: _tree(base / file, _arities(shape, name), shape.nodes, leaves.get(name)) for name, file in _TREES.items()
-    }
+    trees = {name: _tree(base / file, _arities(shape, name), shape.nodes, leaves.get(name)) for name, file in _TREES.items()}
     for name, comm in _COMMS.items():
         if trees[name].root.tobytes() != comms[comm]:
             raise FormatError(base / _TREES[name], f"its root is not the {comm} of seal.json")

@@ -72,9 +72,7 @@ class SectorIds:
 
     def replica_id(self, comm_d: bytes) -> bytes:
         number = self.sector_number.to_bytes(8, "big")
-        return truncated(
-            hashlib.sha256(self.prover_id + number + self.ticket + comm_d + self.porep_id).digest()
-        )
+        return truncated(hashlib.sha256(self.prover_id + number + self.ticket + comm_d + self.porep_id).digest())
 
 
 def challenges(shape: Shape, replica_id: bytes, seed: bytes, partition: int) -> list[int]:

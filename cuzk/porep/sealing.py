@@ -62,15 +62,11 @@ def pad_data(raw: np.ndarray, shape: Shape, name: str = "data") -> np.ndarray:
     nodes = np.array(raw).view(np.uint64).reshape(-1, 4)
     bad = np.flatnonzero(nodes[:, 3] >> np.uint64(62))
     if len(bad):
-        raise FormatError(
-            name, "padded data: the two top bits of every 32 bytes must be zero", offset=int(bad[0]) * NODE_BYTES
-        )
+        raise FormatError(name, "padded data: the two top bits of every 32 bytes must be zero", offset=int(bad[0]) * NODE_BYTES)
     return nodes
 
 
-def label_layer(
-    replica_id: bytes, layer: int, parents: np.ndarray, previous: bytes | bytearray, nodes: int
-) -> bytearray:
+def label_layer(replica_id: bytes, layer: int, parents: np.ndarray, previous: bytes | bytearray, nodes: int) -> bytearray:
     """All labels of a layer (from 1), 32 bytes each; `previous` are those of the layer before."""
     labels = bytearray(NODE_BYTES * nodes)
     for node in range(nodes):

@@ -158,4 +158,3 @@ class Ledger:
         engine = self.engine
         assert engine.events is not None
         engine.events.append(Event(engine.now, "sample", pool="ram", resident=self.resident()))
-

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Place = tuple[str | int, ...]
 """Keys of a step in the pipeline: ("workers", "gpu", "steps", 3)."""
 
+
 class Programs:
     """The compiled workers of one run, made when first needed."""
 

@@ -49,6 +49,7 @@ class WorkCompiler:
         base = cost.seconds
         durations = self.engine.durations
         if durations is not None:
+
             def measured(token: Any) -> float:
                 runs = durations.get((token.proof, token.partition, name))
                 return runs.pop(0) if runs else base
@@ -83,6 +84,7 @@ class WorkCompiler:
         if touched:
             self._touching_work(cost, seconds, touched)
         elif device is not None:
+
             def on_device(actor: Actor) -> bool:
                 actor.started_v = engine.devices.device_begin(device)
                 actor.at_end = done
@@ -105,6 +107,7 @@ class WorkCompiler:
             if base > 0.0:
                 self.ops.append(run_fixed)
         else:
+
             def run(actor: Actor) -> bool:
                 rates.start(cost, seconds(actor.token), actor)
                 return False

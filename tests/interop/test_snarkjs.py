@@ -111,9 +111,7 @@ def test_our_proofs_from_their_keys_are_accepted(tools, built):
     jobs = []
     for one in built.values():
         write(one, "a", prove(load_key(one.path("zkey"), one.path("r1cs")), WtnsFile(one.path("wtns")).values))
-        jobs.append(
-            {"do": "verify", "vkey": one.path("json"), "proof": one.path("a.proof"), "publics": one.path("a.public")}
-        )
+        jobs.append({"do": "verify", "vkey": one.path("json"), "proof": one.path("a.proof"), "publics": one.path("a.public")})
     assert tools.run(*jobs) == [True] * len(built)
 
 

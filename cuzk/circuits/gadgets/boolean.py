@@ -82,7 +82,5 @@ def maj(cs: Emitter, a: Bit, b: Bit, c: Bit) -> Bit:
     out = cs.bit(None if cs.algebra is None else ((b.value | c.value) & a.value) | (b.value & c.value))
     bc = and_(cs, b, c)
     if cs.recording:
-        cs.enforce(
-            bc.terms(2) + b.terms(-1) + c.terms(-1), a.terms(), [*bc.terms(), (out.var, -1)]
-        )
+        cs.enforce(bc.terms(2) + b.terms(-1) + c.terms(-1), a.terms(), [*bc.terms(), (out.var, -1)])
     return out

@@ -16,9 +16,7 @@ from cuzk.circuits.porep.values import PathValues
 Hash = Callable[[Emitter, Sequence[Num]], Num]
 
 
-def label(
-    cs: Emitter, replica_id: Sequence[Bit], layer: int, node: Sequence[Bit], parents: Sequence[Sequence[Bit]]
-) -> Num:
+def label(cs: Emitter, replica_id: Sequence[Bit], layer: int, node: Sequence[Bit], parents: Sequence[Sequence[Bit]]) -> Num:
     """A node's label in a layer (from 1). `node`: 64 bits, least significant first; `replica_id` and each of the
     `parents` (6 in layer 1, else 14): 256 bits as SHA-256 takes them.
 

@@ -51,7 +51,6 @@ class Shape:
         """Without the constant one."""
         return 3 + self.challenges * self.inputs_per_challenge
 
-
     def with_challenges(self, challenges: int | None) -> Shape:
         """A partition of the same sector that opens another number of nodes: the same rows, fewer or more times. No
         registered proof has it; it is for rehearsals. None: the shape itself. Raises InputError.

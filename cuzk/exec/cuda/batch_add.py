@@ -112,9 +112,7 @@ def plan_batch_add(
     return plan
 
 
-def plan_bytes(
-    n: int, group: Group, *, selected: int | None = None, multiprocessors: int = 132, pair_sums: bool = False
-) -> int:
+def plan_bytes(n: int, group: Group, *, selected: int | None = None, multiprocessors: int = 132, pair_sums: bool = False) -> int:
     """Exactly the bytes of VRAM that a BatchAdd of this shape allocates for itself."""
     return BatchAddPlan(group, n, n if selected is None else selected, multiprocessors, pair_sums).workspace_bytes
 
@@ -168,9 +166,7 @@ class BatchAdd:
         shape = (u32(plan.words), u32(plan.n), u32(first_sum))
         blocks = 8 * device.multiprocessors  # streaming: 2048 threads an SM, looping over words
         device.launch(device.kernel(INDEX, "bitmap_counts"), blocks, 256, (bitmap, *shape, at["word_count"]), stream)
-        scan_counts(
-            device, stream, at["word_count"], plan.words, at["sums"], at["counts"], at["word_start"], at["word_count"]
-        )
+        scan_counts(device, stream, at["word_count"], plan.words, at["sums"], at["counts"], at["word_start"], at["word_count"])
         device.launch(
             device.kernel(INDEX, "bitmap_references"),
             blocks,

@@ -81,9 +81,7 @@ class Msm:
             self._memory.free()
         self._sums.free()
 
-    def run(
-        self, points: int, scalars: int, stream: Any, *, scalars_mont: bool = False, copy_stream: Any = None
-    ) -> MsmHandle:
+    def run(self, points: int, scalars: int, stream: Any, *, scalars_mont: bool = False, copy_stream: Any = None) -> MsmHandle:
         """Enqueues the MSM; returns at once.
 
         points: address of tables * n affine points, mont (infinity = zero bytes). scalars: address of n * 32 bytes, mont
@@ -120,9 +118,7 @@ class Msm:
         device.record(self._done, stream)
         return MsmHandle(device, plan, self._done, self._sums.array)
 
-    def _upload(
-        self, index: int, first: int, count: int, points: int, scalars: int, stream: Any, copy_stream: Any
-    ) -> None:
+    def _upload(self, index: int, first: int, count: int, points: int, scalars: int, stream: Any, copy_stream: Any) -> None:
         """Chunk `index` into its side of the double buffer, once the chunk before the last has been used."""
         plan, device, side = self.plan, self.device, "ab"[index % 2]
         if index == 0:
@@ -137,9 +133,7 @@ class Msm:
         device.record(self._copied[index % 2], copy_stream)
         device.stream_wait(stream, self._copied[index % 2])
 
-    def _sort(
-        self, scalars: int, count: int, stride: int, first_set: int, sets: int, scalars_mont: bool, stream: Any
-    ) -> None:
+    def _sort(self, scalars: int, count: int, stride: int, first_set: int, sets: int, scalars_mont: bool, stream: Any) -> None:
         """References of the chunk sorted by bucket: start_a, references_a, counts[0]."""
         plan, device, at = self.plan, self.device, self._at
         row = plan.tables * count
@@ -185,9 +179,7 @@ class Msm:
         device.launch(
             device.kernel(INDEX, "msm_count_buckets"), tiles, TILE_THREADS, (*shape, *where, at["bucket_count"]), stream
         )
-        scan_counts(
-            device, stream, at["bucket_count"], buckets, at["sums"], at["counts"], at["start_a"], at["bucket_count"]
-        )
+        scan_counts(device, stream, at["bucket_count"], buckets, at["sums"], at["counts"], at["start_a"], at["bucket_count"])
         # 64 KiB of elements and at most 4096 bins of 8 bytes: two blocks an SM. Runs of 2 to 8 neighbours, 4 bytes each; a
         # partition's references (mean bucket 16: 256 KiB) are written by a few blocks at a time and meet in L2.
         device.launch(
@@ -199,9 +191,7 @@ class Msm:
             shared_bytes=8 * TILE + (8 << plan.low_bits),
         )
 
-    def _fill(
-        self, points: int, count: int, first_set: int, sets: int, buckets: int, merge: bool, stream: Any
-    ) -> None:
+    def _fill(self, points: int, count: int, first_set: int, sets: int, buckets: int, merge: bool, stream: Any) -> None:
         """Adds up the sorted references into the bucket array, or onto what it holds from earlier chunks."""
         plan, device, at = self.plan, self.device, self._at
         total = plan.buckets(first_set, sets)

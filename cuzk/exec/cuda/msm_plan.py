@@ -1,12 +1,12 @@
 """How an MSM is cut up: digits, bucket sets, chunks of points, and the exact bytes of every temporary. Pure arithmetic.
 
-    window     one signed digit of every scalar, c bits; widths that differ by at most one and add up to 255 bits, since
-               |k| <= r/2 < 2^254 after a sign change
-    bucket set the 2^(c-1) buckets of one window; with tables of the points times 2^(step j), of several windows
-    unit       the buckets of a narrow set; a wide one has two
-    group      the bucket sets that are filled together
-    fold       the groups whose buckets are reduced together
-    chunk      the points that are on the device together
+window     one signed digit of every scalar, c bits; widths that differ by at most one and add up to 255 bits, since
+           |k| <= r/2 < 2^254 after a sign change
+bucket set the 2^(c-1) buckets of one window; with tables of the points times 2^(step j), of several windows
+unit       the buckets of a narrow set; a wide one has two
+group      the bucket sets that are filled together
+fold       the groups whose buckets are reduced together
+chunk      the points that are on the device together
 """
 
 from __future__ import annotations

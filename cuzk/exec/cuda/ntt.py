@@ -44,8 +44,11 @@ class Tables:
             log_size = t.digits + t.bits
             # a thread an entry, some 60 products each: small blocks, the largest table has 2^19 entries
             device.launch(
-                kernel, max(1, (1 << log_size) // 128), min(128, 1 << log_size),
-                (at[str(i)], np.uint32(log_size), np.uint32(t.bits), at["bases"] + i * 4 * FR_BYTES), stream,
+                kernel,
+                max(1, (1 << log_size) // 128),
+                min(128, 1 << log_size),
+                (at[str(i)], np.uint32(log_size), np.uint32(t.bits), at["bases"] + i * 4 * FR_BYTES),
+                stream,
             )
         done = device.event()
         device.record(done, stream)
@@ -65,7 +68,13 @@ class Tables:
 
 
 def launch_passes(
-    device: Any, calls: Sequence[PassCall], tables: Tables, data: int, stream: Any, batch: int = 1, batch_stride: int = 0,
+    device: Any,
+    calls: Sequence[PassCall],
+    tables: Tables,
+    data: int,
+    stream: Any,
+    batch: int = 1,
+    batch_stride: int = 0,
     product: tuple[int, int] | None = None,
 ) -> None:
     """Enqueues the passes on `data` (address of 2^log_n Fr); `batch` transforms, `batch_stride` elements apart.
@@ -97,8 +106,12 @@ def launch_bit_reverse(device: Any, data: int, log_n: int, stream: Any, batch: i
         return
     edge = min(4, log_n // 2)
     device.launch(
-        device.kernel("ntt/ntt", "ntt_bit_reverse"), (1 << (log_n - 2 * edge), batch), 2 << (2 * edge),
-        (data, np.uint64(batch_stride), np.uint32(log_n), np.uint32(edge)), stream, 64 << (2 * edge),
+        device.kernel("ntt/ntt", "ntt_bit_reverse"),
+        (1 << (log_n - 2 * edge), batch),
+        2 << (2 * edge),
+        (data, np.uint64(batch_stride), np.uint32(log_n), np.uint32(edge)),
+        stream,
+        64 << (2 * edge),
     )
 
 
@@ -110,7 +123,14 @@ class Ntt:
     """
 
     def __init__(
-        self, device: Any, log_n: int, *, root: int = 7, inverse: bool = False, coset: int | None = None, order: str = "nn",
+        self,
+        device: Any,
+        log_n: int,
+        *,
+        root: int = 7,
+        inverse: bool = False,
+        coset: int | None = None,
+        order: str = "nn",
         stream: Any = None,
     ) -> None:
         self.device, self.log_n, self.order = device, log_n, order

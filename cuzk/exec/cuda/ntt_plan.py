@@ -240,8 +240,15 @@ def there_and_back(first: Transform, second: Transform, factor: int = 1) -> list
     pre = _present((first.natural_end(),)) if single else ()
     post = _present((second.natural_end(),)) if single else ()
     middle = PassCall(
-        p, first.roots(p), first.unit, pre, post, store_natural=True,
-        second_roots=second.roots(p), second_unit=second.unit, mid=first.other_end(factor, always=True),
+        p,
+        first.roots(p),
+        first.unit,
+        pre,
+        post,
+        store_natural=True,
+        second_roots=second.roots(p),
+        second_unit=second.unit,
+        mid=first.other_end(factor, always=True),
     )
     return [*head, middle, *tail]
 

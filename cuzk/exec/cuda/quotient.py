@@ -44,9 +44,7 @@ class Quotient:
     mont: whether a, b and c come in Montgomery form (else std).
     """
 
-    def __init__(
-        self, device: Any, kind: str, log_n: int, *, root: int = 7, mont: bool = True, stream: Any = None
-    ) -> None:
+    def __init__(self, device: Any, kind: str, log_n: int, *, root: int = 7, mont: bool = True, stream: Any = None) -> None:
         self.device, self.kind, self.log_n, self.last = device, kind, log_n, polynomials(kind)[-1]
         self.calls, self.back = _calls(kind, log_n, root, mont)
         self.tables = Tables([call for calls in (*self.calls.values(), self.back) for call in calls])

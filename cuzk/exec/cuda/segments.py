@@ -68,9 +68,7 @@ def list_pairs(
     )
 
 
-def add_pairs(
-    device: Any, stream: Any, plan: PairShape, at: dict[str, int], count: int, *, points: int, pool: int
-) -> None:
+def add_pairs(device: Any, stream: Any, plan: PairShape, at: dict[str, int], count: int, *, points: int, pool: int) -> None:
     """One pair_add over `pairs`, whose number lies at address `count`. All blocks are resident (one of 512 threads
     an SM); their warps take tiles of pairs from the counter `ticket`, which whoever lists the pairs sets to zero."""
     device.launch(

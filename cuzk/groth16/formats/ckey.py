@@ -89,9 +89,7 @@ class CkeyFile:
             place=self._place,
         )
         if not key.quotients:
-            raise FormatError(
-                self.path, "the arrays of no quotient are complete (h_odd with l_c_free or l, h_monomial with l)"
-            )
+            raise FormatError(self.path, "the arrays of no quotient are complete (h_odd with l_c_free or l, h_monomial with l)")
         return key
 
     def _place(self, element: str) -> tuple[Path, str, int]:

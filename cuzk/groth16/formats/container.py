@@ -64,9 +64,7 @@ class Container:
             if length > size - start:
                 message = f"claims {length} bytes, the file has {size - start} left"
                 raise FormatError(path, message, offset=at, section=self._label(section_id))
-            section = Section(
-                section_id, names.get(section_id, "unknown"), start, length, self.data[start : start + length]
-            )
+            section = Section(section_id, names.get(section_id, "unknown"), start, length, self.data[start : start + length])
             self.index.setdefault(section_id, []).append(section)
             at = start + length
         if at != size:

@@ -52,9 +52,7 @@ class CurioPceFile:
         total = sum(len(view[1]) for view in self._views.values())
         claims = [struct.unpack_from("<Q", self.data, at)[0] for at in (20, 24)]
         if total not in claims:
-            raise FormatError(
-                path, f"the matrices have {total} terms, the header claims {claims[0]} or {claims[1]}", offset=20
-            )
+            raise FormatError(path, f"the matrices have {total} terms, the header claims {claims[0]} or {claims[1]}", offset=20)
 
     def _list(self, name: str, at: int, dtype: str, size: int) -> tuple[np.ndarray, int]:
         if len(self.data) - at < 8:
@@ -105,7 +103,5 @@ class CurioPceFile:
         start = int(a.row_ptr[first])
         lengths = np.diff(a.row_ptr[first:])
         return (
-            bool((lengths == 1).all())
-            and np.array_equal(a.col[start:], np.arange(self.n_inputs))
-            and not a.coef_id[start:].any()
+            bool((lengths == 1).all()) and np.array_equal(a.col[start:], np.arange(self.n_inputs)) and not a.coef_id[start:].any()
         )

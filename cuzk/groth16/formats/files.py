@@ -49,9 +49,7 @@ def atomic_write(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
     """A binary file that appears under `path` only when the block ends without an exception."""
     target = os.path.abspath(fspath(path))
     try:
-        handle, name = tempfile.mkstemp(
-            prefix=os.path.basename(target) + ".", suffix=".part", dir=os.path.dirname(target)
-        )
+        handle, name = tempfile.mkstemp(prefix=os.path.basename(target) + ".", suffix=".part", dir=os.path.dirname(target))
     except OSError as error:
         raise InputError(f"{fspath(path)}: {error.strerror or error}") from error
     try:

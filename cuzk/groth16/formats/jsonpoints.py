@@ -22,9 +22,7 @@ def load(path: Path, data: bytes) -> object:
     try:
         return json.loads(data.decode("utf-8"))
     except json.JSONDecodeError as error:
-        raise FormatError(
-            path, f"not JSON: {error.msg} (line {error.lineno}, column {error.colno})", offset=error.pos
-        ) from error
+        raise FormatError(path, f"not JSON: {error.msg} (line {error.lineno}, column {error.colno})", offset=error.pos) from error
     except (ValueError, RecursionError) as error:
         raise FormatError(path, f"not JSON: {error}") from error
 

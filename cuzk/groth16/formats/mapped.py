@@ -63,13 +63,7 @@ class MappedFile:
         if not isinstance(entry, dict):
             raise bad("the header's entry is not an object")
         offset, dtype, shape = entry.get("offset"), entry.get("dtype"), entry.get("shape")
-        if (
-            not isinstance(offset, int)
-            or offset < 0
-            or offset % ALIGNMENT
-            or not isinstance(dtype, str)
-            or dtype not in DTYPES
-        ):
+        if not isinstance(offset, int) or offset < 0 or offset % ALIGNMENT or not isinstance(dtype, str) or dtype not in DTYPES:
             raise bad("the header's entry has no usable offset and dtype")
         if not isinstance(shape, list) or not 1 <= len(shape) <= 2:
             raise bad("the header's entry has no usable shape")

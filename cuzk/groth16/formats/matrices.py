@@ -80,9 +80,7 @@ def _read_matrix(mapped: MappedFile, name: str, rows: int | None, n_wires: int, 
     col = mapped.array(f"{name}_col", "u4", (-1,))
     coef = mapped.array(f"{name}_coef", "u2" if coef_id_dtype(table_size) is np.uint16 else "u4", (len(col),))
     if len(row_ptr) == 0 or (rows is not None and len(row_ptr) != rows + 1):
-        raise FormatError(
-            mapped.path, f"has {len(row_ptr)} entries, expected {rows} and one", section=f"{name}_row_ptr"
-        )
+        raise FormatError(mapped.path, f"has {len(row_ptr)} entries, expected {rows} and one", section=f"{name}_row_ptr")
     if row_ptr[0] != 0 or row_ptr[-1] != len(col) or bool((row_ptr[1:] < row_ptr[:-1]).any()):
         raise FormatError(mapped.path, "does not rise from 0 to the number of terms", section=f"{name}_row_ptr")
     if len(col) and int(col.max()) >= n_wires:

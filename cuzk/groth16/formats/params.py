@@ -169,9 +169,7 @@ def development_tail() -> bytes:
     return DEVELOPMENT_MARK.ljust(64, b"\0") + struct.pack(">I", 0)
 
 
-def write_params(
-    path: Path, key: VerifyingKey, lists: dict[str, tuple[int, Iterable[np.ndarray]]], tail: bytes = b""
-) -> None:
+def write_params(path: Path, key: VerifyingKey, lists: dict[str, tuple[int, Iterable[np.ndarray]]], tail: bytes = b"") -> None:
     """Write the key and the five lists, each a count and chunks of mont points."""
     from cuzk import native
 

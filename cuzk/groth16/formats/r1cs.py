@@ -109,9 +109,7 @@ class R1csFile:
         out[total] = at
         if at != len(words):
             what = (
-                "claims more terms than the section holds"
-                if at > len(words)
-                else f"leaves {4 * (len(words) - at)} bytes unused"
+                "claims more terms than the section holds" if at > len(words) else f"leaves {4 * (len(words) - at)} bytes unused"
             )
             raise self.container.error(body, f"the last combination {what}", min(4 * at, body.size))
         return starts

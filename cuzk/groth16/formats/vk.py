@@ -142,8 +142,6 @@ def read_vk(path: Path) -> VerifyingKey:
         return _parse_json(path, jsonpoints.load(path, data))
     key, size = parse_binary(path, data)
     if size != len(data):
-        message = (
-            f"{len(data) - size} bytes after the verifying key; a .params file holds one at its head (cuzk key convert)"
-        )
+        message = f"{len(data) - size} bytes after the verifying key; a .params file holds one at its head (cuzk key convert)"
         raise FormatError(path, message, offset=size)
     return key

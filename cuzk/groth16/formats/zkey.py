@@ -118,9 +118,7 @@ class ZkeyFile:
             raise self.container.error(section, "ends before its count")
         (count,) = struct.unpack_from("<I", section.data)
         if section.size != 4 + count * COEFFICIENT.itemsize:
-            message = (
-                f"has {section.size} bytes, expected {4 + count * COEFFICIENT.itemsize} ({count} entries of 44 bytes)"
-            )
+            message = f"has {section.size} bytes, expected {4 + count * COEFFICIENT.itemsize} ({count} entries of 44 bytes)"
             raise self.container.error(section, message)
         return section.data[4:].view(COEFFICIENT)
 
@@ -151,9 +149,7 @@ class ZkeyFile:
             for number in (0, 1):
                 chosen = matrix == number
                 parts[number].append((row[chosen], wire[chosen], ids[chosen]))
-        columns = [
-            [np.concatenate([p[k] for p in part] or [np.empty(0, np.uint32)]) for k in range(3)] for part in parts
-        ]
+        columns = [[np.concatenate([p[k] for p in part] or [np.empty(0, np.uint32)]) for k in range(3)] for part in parts]
         rows = 1 + max((int(c[0].max()) for c in columns if len(c[0])), default=-1)
         a, b = (matrix_from_rows(rows, *column) for column in columns)
         # The last rows are those of the inputs.
@@ -179,9 +175,7 @@ class ZkeyFile:
         for number in range(count):
             at += 3 * G1_BYTES + G2_BYTES + 64
             if at + 8 > section.size:
-                raise self.container.error(
-                    section, f"ends inside contribution {number + 1} of {count}", min(at, section.size)
-                )
+                raise self.container.error(section, f"ends inside contribution {number + 1} of {count}", min(at, section.size))
             kind, length = struct.unpack_from("<II", section.data, at)
             at += 8
             if length > section.size - at:

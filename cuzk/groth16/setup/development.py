@@ -37,9 +37,7 @@ def key_suffix(out: Path) -> str:
     """The kind of key that a file name asks for. Raises InputError."""
     suffix = os.path.splitext(os.fspath(out))[1]
     if suffix not in ROOTS:
-        raise InputError(
-            f"{os.fspath(out)}: the name must end in {', '.join(ROOTS)}, which says what kind of key to write"
-        )
+        raise InputError(f"{os.fspath(out)}: the name must end in {', '.join(ROOTS)}, which says what kind of key to write")
     return suffix
 
 

@@ -53,9 +53,7 @@ def setup_phase2(
     tau_g2 = np.ascontiguousarray(file.lagrange(TAU_G2, log_domain))
     alpha, beta = (np.ascontiguousarray(file.lagrange(k, log_domain)) for k in (ALPHA_TAU, BETA_TAU))
 
-    def columns(
-        what: str, name: str, bases: np.ndarray, first: int = 0, last: int | None = None
-    ) -> Iterator[np.ndarray]:
+    def columns(what: str, name: str, bases: np.ndarray, first: int = 0, last: int | None = None) -> Iterator[np.ndarray]:
         last = system.n_wires if last is None else last
         for low in range(first, last, CHUNK_WIRES):
             high = min(low + CHUNK_WIRES, last)

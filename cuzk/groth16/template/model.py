@@ -113,10 +113,13 @@ class Template:
 
     def has_variables_of(self, other: Template) -> bool:
         """Whether witnesses of one are witnesses of the other as far as their arrays go: the same counts, the same bits."""
-        return self is other or (self.copies == other.copies and all(
-            (p.inputs, p.aux) == (q.inputs, q.aux) and np.array_equal(p.field_aux, q.field_aux)
-            for p, q in ((self.prefix, other.prefix), (self.body, other.body))
-        ))
+        return self is other or (
+            self.copies == other.copies
+            and all(
+                (p.inputs, p.aux) == (q.inputs, q.aux) and np.array_equal(p.field_aux, q.field_aux)
+                for p, q in ((self.prefix, other.prefix), (self.body, other.body))
+            )
+        )
 
     def is_equal(self, other: Template) -> bool:
         """The same matrices in the same arrays; names do not matter."""
@@ -141,10 +144,7 @@ class Template:
 
     def nonzeros(self) -> tuple[int, int, int]:
         """Of A (rows of the inputs included), B, C of the whole system."""
-        a, b, c = (
-            p.nonzeros + self.copies * q.nonzeros
-            for p, q in zip(self.prefix.matrices, self.body.matrices, strict=True)
-        )
+        a, b, c = (p.nonzeros + self.copies * q.nonzeros for p, q in zip(self.prefix.matrices, self.body.matrices, strict=True))
         return a + self.n_inputs, b, c
 
     def wires(self, columns: np.ndarray, copy: int) -> np.ndarray:

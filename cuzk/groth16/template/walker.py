@@ -23,9 +23,7 @@ class TemplateWalker:
         self._indices = (FieldIndex.of(template.prefix), FieldIndex.of(template.body))
         self._table = template.coefficients_mont, powers_of_two(template.coefficients_mont)
 
-    def product(
-        self, matrix: int, witness: BitWitness, out: np.ndarray | None = None, threads: int | None = None
-    ) -> np.ndarray:
+    def product(self, matrix: int, witness: BitWitness, out: np.ndarray | None = None, threads: int | None = None) -> np.ndarray:
         """(rows, 4) Montgomery: matrix 0 (A), 1 (B), 2 (C) times the witness, rows of the inputs included. `out` may be
         longer (a padded domain); what lies behind the rows is left alone."""
         t = self.template
@@ -61,9 +59,7 @@ class TemplateWalker:
         for copy in range(t.copies):
             first = t.prefix.inputs + copy * t.body.inputs
             small = np.concatenate([shared, witness.inputs_mont[first : first + t.body.inputs]])
-            yield _View(
-                t.body, self._indices[1], table, small, witness.body_bits[copy], witness.body_fields_mont[copy]
-            )
+            yield _View(t.body, self._indices[1], table, small, witness.body_bits[copy], witness.body_fields_mont[copy])
 
 
 @dataclass(frozen=True)

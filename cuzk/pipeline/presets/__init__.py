@@ -18,4 +18,3 @@ __all__ = ["PHASES", "build", "preset_policy", "reference", "supraseal"]
 def build(name: str, policy: Policy) -> Pipeline:
     """The preset `name` under a policy that leaves nothing open."""
     return supraseal(name, policy) if name.startswith("supraseal") else reference(name, policy)
-

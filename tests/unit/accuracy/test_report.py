@@ -62,7 +62,7 @@ def test_markdown_and_page_show_every_row(points: str, tmp_path: Path, capsys: p
     html = page.read_text(encoding="utf-8")
     for row in document["rows"]:
         assert f"| {row['id']} |" in text and f"<td>{row['id']}</td>" in html
-    assert "five" in text and "src=\"http" not in html.replace("'", '"')
+    assert "five" in text and 'src="http' not in html.replace("'", '"')
 
 
 def test_bands_are_as_wide_as_the_error_that_was_seen() -> None:

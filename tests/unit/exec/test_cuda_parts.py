@@ -255,7 +255,9 @@ def driver(monkeypatch):
     runtime = FakeRuntime(1000)
     stream = SimpleNamespace(ptr=0, synchronize=lambda: None)
     cuda = SimpleNamespace(
-        runtime=runtime, driver=SimpleNamespace(CUDADriverError=Refusal), Stream=lambda non_blocking: stream,
+        runtime=runtime,
+        driver=SimpleNamespace(CUDADriverError=Refusal),
+        Stream=lambda non_blocking: stream,
         Device=lambda index: SimpleNamespace(use=lambda: None),
     )
     monkeypatch.setitem(__import__("sys").modules, "cupy", SimpleNamespace(cuda=cuda))

@@ -74,9 +74,7 @@ READERS = {
 def make_ptau(power: int) -> bytes:
     """A .ptau of the right sizes; its points are not those of any tau."""
     n = 1 << power
-    prime = bytes.fromhex(
-        "abaafffffffffeb9ffff53b1feffab1e24f6b0f6a0d23067bf1285f3844b7764d7ac4b43b6a71b4b9ae67f39ea11011a"
-    )
+    prime = bytes.fromhex("abaafffffffffeb9ffff53b1feffab1e24f6b0f6a0d23067bf1285f3844b7764d7ac4b43b6a71b4b9ae67f39ea11011a")
     counts = {2: (2 * n - 1, 96), 3: (n, 192), 4: (n, 96), 5: (n, 96), 6: (1, 192), 12: (4 * n - 1, 96)}
     counts |= {13: (2 * n - 1, 192), 14: (2 * n - 1, 96), 15: (2 * n - 1, 96)}
     parts = [(1, struct.pack("<I", 48) + prime + struct.pack("<II", power, power)), (7, struct.pack("<I", 0))]
@@ -347,9 +345,7 @@ def test_inspect_of_a_huge_params_file_reads_only_headers(good, tmp_path):
     tracemalloc.stop()
     assert peak < 1 << 20
     assert found["circuit"]["n_aux"] == 130_169_893 and found["circuit"]["domain"] == 2**27
-    assert (
-        found["proof"]["c-free"]["d_bc_vram_bytes"] == 2**32 and found["proof"]["bellman"]["d_bc_vram_bytes"] == 2**33
-    )
+    assert found["proof"]["c-free"]["d_bc_vram_bytes"] == 2**32 and found["proof"]["bellman"]["d_bc_vram_bytes"] == 2**33
 
 
 def test_values_not_below_the_modulus_are_found_anywhere():

@@ -63,9 +63,9 @@ BAD_POINTS = {
         points.from_coordinates([points.coordinates(good)[0], points.coordinates(good)[1] ^ 1])
     ),
     "outside the subgroup": lambda good: points.to_mont(off_subgroup()),
-    "not below the modulus": lambda good: np.frombuffer(
-        FQ_MODULUS.to_bytes(48, "little") + bytes(48), dtype=np.uint64
-    ).reshape(1, 12),
+    "not below the modulus": lambda good: np.frombuffer(FQ_MODULUS.to_bytes(48, "little") + bytes(48), dtype=np.uint64).reshape(
+        1, 12
+    ),
 }
 
 
@@ -176,9 +176,7 @@ def test_refusals_have_their_exit_codes_and_leave_nothing(circuits, tmp_path, ca
     code, _, err = cuzk(capsys, "verify", mul.file("verification_key.json"), public, mul.file("proof.json"))
     assert code == 2 and "0 public signals" in err
     public.write_text('["1", "2"]')
-    code, found, err = cuzk(
-        capsys, "verify", mul.file("verification_key.json"), public, mul.file("proof.json"), "--json"
-    )
+    code, found, err = cuzk(capsys, "verify", mul.file("verification_key.json"), public, mul.file("proof.json"), "--json")
     assert code == 6 and found["valid"] is False and "does not verify" in err
     code, _, err = cuzk(capsys, "setup", mul.path("r1cs"), "-o", tmp_path / "key.bin")
     assert code == 2 and ".zkey" in err

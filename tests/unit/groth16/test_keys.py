@@ -90,9 +90,7 @@ def test_ckey_holds_only_what_was_asked_for(circuits, tmp_path):
             prove(key, values_of(circuit), quotient)
 
 
-@pytest.mark.parametrize(
-    ("suffix", "quotients"), (("zkey", ("c-free", "bellman")), ("params", ("c-free", "odd-coset")))
-)
+@pytest.mark.parametrize(("suffix", "quotients"), (("zkey", ("c-free", "bellman")), ("params", ("c-free", "odd-coset"))))
 def test_missing_quotient_names_the_way_out(circuits, suffix, quotients):
     key = load_key(circuits["mul"].path(suffix), circuits["mul"].path("r1cs"))
     for quotient in quotients:
@@ -192,9 +190,7 @@ def test_params_merge_repeats_and_drop_zero_sums(tmp_path):
 def test_merging_is_exact():
     merged = system_of(REPEATS, 7, 0).merged()
     assert merged.a.col.tolist() == [1] and merged.b.col.tolist() == [3] and merged.c.col.tolist() == [4]
-    values = [
-        int.from_bytes(merged.table.values[m.coef_id[0]].tobytes(), "little") for m in (merged.a, merged.b, merged.c)
-    ]
+    values = [int.from_bytes(merged.table.values[m.coef_id[0]].tobytes(), "little") for m in (merged.a, merged.b, merged.c)]
     assert values == [2, 3, 6]
 
 

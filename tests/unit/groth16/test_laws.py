@@ -37,9 +37,7 @@ def satisfied(draw):
     witness = [1, *draw(st.lists(VALUES, min_size=n_wires - 1, max_size=n_wires - 1))]
     combination = st.lists(st.tuples(st.integers(0, n_wires - 1), COEFFICIENTS), max_size=5)
     rows = []
-    for a, b, wire in draw(
-        st.lists(st.tuples(combination, combination, st.integers(0, n_wires - 1)), min_size=1, max_size=20)
-    ):
+    for a, b, wire in draw(st.lists(st.tuples(combination, combination, st.integers(0, n_wires - 1)), min_size=1, max_size=20)):
         product = sum(k * witness[i] for i, k in a) * sum(k * witness[i] for i, k in b) % FR_MODULUS
         wire = wire if witness[wire] else 0
         rows.append((a, b, [(wire, product * pow(witness[wire], -1, FR_MODULUS) % FR_MODULUS)] if product else []))
@@ -144,10 +142,7 @@ def test_quotients_are_the_polynomial_that_the_paper_says(case, root):
         "odd-coset": (quotient.odd_coset(a.copy(), b.copy(), c.copy(), root), columns.h_odd()),
         "c-free": (quotient.c_free(a.copy(), b.copy(), root), columns.h_odd()),
     }
-    sums = {
-        name: sum(x * y for x, y in zip(*map(fr_ints, pair), strict=True)) % FR_MODULUS
-        for name, pair in scalars.items()
-    }
+    sums = {name: sum(x * y for x, y in zip(*map(fr_ints, pair), strict=True)) % FR_MODULUS for name, pair in scalars.items()}
     assert sums["bellman"] == sums["odd-coset"] == expected
     absorbed = sum(x * y for x, y in zip(w, fr_ints(columns.l_c_free()), strict=True))
     plain = sum(x * y for x, y in zip(w[system.n_public + 1 :], fr_ints(columns.l_odd()), strict=True))

@@ -69,9 +69,7 @@ class EmulatedDevice:
             self._modules[module_name] = ctypes.CDLL(str(path))
         return self._modules[module_name], ctypes.cast(getattr(self._modules[module_name], name), ctypes.c_void_p)
 
-    def launch(
-        self, kernel: Any, blocks: Any, threads: int, args: tuple[Any, ...], stream: Any, shared_bytes: int = 0
-    ) -> None:
+    def launch(self, kernel: Any, blocks: Any, threads: int, args: tuple[Any, ...], stream: Any, shared_bytes: int = 0) -> None:
         library, function = kernel
         x, y = (blocks, 1) if isinstance(blocks, int) else blocks
         packed = (ctypes.c_ulonglong * 16)(*[int(a) for a in args])

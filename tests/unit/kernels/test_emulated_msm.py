@@ -301,9 +301,7 @@ def test_montgomery_scalars(device):
     rng = random.Random(2)
     points, values = some_points("g1", 40, 2), scalars([rng.randrange(R) for _ in range(40)])
     mont = native.fr_from_std(values)
-    assert np.array_equal(
-        device_msm(device, "g1", points, mont, digit_bits=5, scalars_mont=True), host_msm("g1", points, values)
-    )
+    assert np.array_equal(device_msm(device, "g1", points, mont, digit_bits=5, scalars_mont=True), host_msm("g1", points, values))
 
 
 def test_too_small_a_budget_is_refused_before_any_launch(device):

@@ -47,9 +47,7 @@ def by_definition(values: list[int], root: int, inverse: bool, shift: int) -> li
     w = ntt_plan.root_of_unity(n.bit_length() - 1, root)
     if inverse:
         scale, back, step = pow(n, -1, R), pow(shift, -1, R), pow(w, -1, R)
-        return [
-            sum(y * pow(step, j * k, R) for k, y in enumerate(values)) * scale * pow(back, j, R) % R for j in range(n)
-        ]
+        return [sum(y * pow(step, j * k, R) for k, y in enumerate(values)) * scale * pow(back, j, R) % R for j in range(n)]
     return [sum(x * pow(shift * pow(w, k, R), j, R) for j, x in enumerate(values)) % R for k in range(n)]
 
 

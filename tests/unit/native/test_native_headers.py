@@ -59,6 +59,7 @@ def test_prime_fields(program, kind, p, size):
 def test_quadratic_extension(program):
     r = ref.rng(12)
     some = [(x, y) for x in (0, 1, Q - 1, r.randrange(Q)) for y in (0, Q - 1, r.randrange(Q))]
+
     def random_element():
         return r.randrange(Q), r.randrange(Q)
 

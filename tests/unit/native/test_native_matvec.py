@@ -24,8 +24,7 @@ def random_matrix(seed, rows, columns, dtype):
 
 def product(row_ptr, col, coef, table, w):
     return [
-        sum(table[coef[k]] * w[col[k]] for k in range(int(row_ptr[i]), int(row_ptr[i + 1]))) % R
-        for i in range(len(row_ptr) - 1)
+        sum(table[coef[k]] * w[col[k]] for k in range(int(row_ptr[i]), int(row_ptr[i + 1]))) % R for i in range(len(row_ptr) - 1)
     ]
 
 

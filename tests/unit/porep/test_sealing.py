@@ -204,9 +204,7 @@ def test_wrong_challenge(sealed, maker):
     values = challenge_values(sealed, opened(sealed))
     bits = list(values.node_bits)
     bits[0] ^= 1
-    witness = porep_witness(
-        SMALL, maker.template, maker.library, prefix_values(sealed), replace(values, node_bits=bits)
-    )
+    witness = porep_witness(SMALL, maker.template, maker.library, prefix_values(sealed), replace(values, node_bits=bits))
     assert failing_gadget(maker, witness) == "challenge 0 / tree R / root"
 
 

@@ -1,6 +1,5 @@
 """Pipelines that a user wrote: those that work run, those that do not end with one line that names the place."""
 
-
 import pytest
 
 from cuzk.cli.main import main
