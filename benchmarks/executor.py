@@ -164,7 +164,7 @@ def faults(bench: Bench) -> None:
     import cupy
 
     sys.path.insert(0, str(ROOT))
-    from cuzk.exec.cuda.prover import CudaProver
+    from cuzk.exec.cuda import CudaProver
     from cuzk.exec.run import Proving, prepare, prove_with
     from cuzk.model import load_scenario
 

@@ -221,7 +221,7 @@ def main() -> int:
     if options.list:
         print("\n".join(c.name for c in cases))
         return 0
-    from cuzk.exec.cuda.device import CudaDevice
+    from cuzk.gpu.device import CudaDevice
 
     try:
         device = CudaDevice()

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from gpu_cases import all_cases
 
-from cuzk.exec.cuda.device import CudaDevice
+from cuzk.gpu.device import CudaDevice
 
 
 class ProfilingDevice(CudaDevice):

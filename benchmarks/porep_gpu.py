@@ -28,8 +28,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.executor import SCENARIO, cuzk  # noqa: E402
-from cuzk.exec.memory import process_resident_bytes  # noqa: E402
 from cuzk.groth16.load import load_key, open_witness  # noqa: E402
+from cuzk.native.memory import process_resident_bytes  # noqa: E402
 from cuzk.trace.event import Event  # noqa: E402
 from cuzk.trace.spans import spans  # noqa: E402
 
@@ -244,7 +244,7 @@ def main() -> int:
         say(f"{key.n_wires:,} wires, domain 2^{key.log_domain}, key {key_file.stat().st_size:,} bytes")
         make_device, placed = None, ON_CPU
         if args.device == "cuda":
-            from cuzk.exec.cuda.prover import CudaProver as make_device  # type: ignore[assignment]
+            from cuzk.exec.cuda import CudaProver as make_device  # type: ignore[assignment]
 
             placed = ON_GPU
         runs = [("alone", "pw: 1, gw: 1, j: 1", args.alone, 1, 1), ("sustained", args.sustained, args.proofs, args.partitions, 0)]

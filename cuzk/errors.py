@@ -5,6 +5,7 @@
     │   ├── ScenarioError            2  YAML: all faults of a file at once, `file:line:col: path: message`
     │   └── FormatError              2  binary file: section and byte offset
     ├── OutOfMemoryError             3  predicted or real
+    ├── DeviceLost                   1  a GPU that this process cannot use any more
     ├── MeasuredDisagrees            4  measured is outside what was predicted
     ├── HardwareMissing              5  no GPU, no driver, unsupported device
     ├── ProofInvalid                 6  a proof or a witness that does not verify
@@ -87,6 +88,14 @@ class HardwareMissing(CuzkError):
     """The machine lacks what was asked for (no GPU, no driver, too old a device)."""
 
     exit_code = 5
+
+
+class DeviceLost(CuzkError):
+    """A GPU can do no more work in this process (a sticky CUDA error): a fresh process may."""
+
+    def __init__(self, gpu: int, reason: str) -> None:
+        self.gpu, self.reason = gpu, reason
+        super().__init__(f"device {gpu} is lost: {reason}")
 
 
 class ProofInvalid(CuzkError):

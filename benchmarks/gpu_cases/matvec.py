@@ -10,9 +10,9 @@ import numpy as np
 from cuzk import native
 from cuzk.circuits.porep.shape import SHAPES
 from cuzk.circuits.porep.template import porep_template
-from cuzk.exec.cuda.matvec import BitWitness, CsrMatrix, TemplateMatrices, TemplateWitness, bit_ranks
-from cuzk.exec.cuda.ntt_plan import FR_BYTES, FR_MODULUS, to_mont
-from cuzk.exec.cuda.scan import ScanPlan, scan
+from cuzk.gpu.matvec import BitWitness, CsrMatrix, TemplateMatrices, TemplateWitness, bit_ranks
+from cuzk.gpu.ntt_plan import FR_BYTES, FR_MODULUS, to_mont
+from cuzk.gpu.scan import ScanPlan, scan
 from cuzk.groth16.template.bits import BitWitness as HostWitness
 from cuzk.groth16.template.model import Part
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from cuzk import native
-from cuzk.exec.cuda.ntt import Ntt
-from cuzk.exec.cuda.ntt_plan import FR_BYTES, FR_MODULUS, root_of_unity, to_mont
+from cuzk.gpu.ntt import Ntt
+from cuzk.gpu.ntt_plan import FR_BYTES, FR_MODULUS, root_of_unity, to_mont
 
 from . import Case
 

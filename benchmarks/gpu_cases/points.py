@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from cuzk import native
-from cuzk.exec.cuda.arena import Layout
-from cuzk.exec.cuda.batch_add import BatchAdd, plan_batch_add
-from cuzk.exec.cuda.msm import Msm
-from cuzk.exec.cuda.msm_plan import PAIR_BLOCKS_PER_SM, PAIR_THREADS, POINT_BYTES, plan_msm
-from cuzk.exec.cuda.segments import REF_POINT, add_pairs, list_pairs
-from cuzk.exec.cuda.tables import build_pair_sums, build_tables
+from cuzk.gpu.arena import Layout
+from cuzk.gpu.batch_add import BatchAdd, plan_batch_add
+from cuzk.gpu.msm import Msm
+from cuzk.gpu.msm_plan import PAIR_BLOCKS_PER_SM, PAIR_THREADS, POINT_BYTES, plan_msm
+from cuzk.gpu.segments import REF_POINT, add_pairs, list_pairs
+from cuzk.gpu.tables import build_pair_sums, build_tables
 from cuzk.groth16.field import FR_MODULUS as R
 
 from . import Case

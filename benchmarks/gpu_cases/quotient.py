@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from cuzk import native
-from cuzk.exec.cuda.ntt_plan import FR_BYTES, FR_MODULUS, root_of_unity, to_mont
-from cuzk.exec.cuda.quotient import Quotient, polynomials
+from cuzk.gpu.ntt_plan import FR_BYTES, FR_MODULUS, root_of_unity, to_mont
+from cuzk.gpu.quotient import Quotient, polynomials
 
 from . import Case
 from .ntt import BYTE_RATE, CHUNK, TWIDDLE_RATE, evaluate, mont, random_fr

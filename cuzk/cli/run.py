@@ -151,7 +151,7 @@ def _prove(args: argparse.Namespace, scenario: Scenario) -> tuple[RunResult, dic
     proving = Proving(args.key, tuple(args.witness), args.r1cs, args.threads, args.insecure_seed)
     make_device = None
     if args.device == "cuda":
-        from cuzk.exec.cuda.prover import CudaProver as make_device
+        from cuzk.exec.cuda import CudaProver as make_device
     calibration = None if args.no_predict else _own_calibration(args.calibration)
     if calibration is not None:
         import cuzk.sim.run  # noqa: F401 - what it takes is part of the idle state

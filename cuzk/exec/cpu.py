@@ -15,7 +15,6 @@ import numpy as np
 
 from cuzk.errors import InputError
 from cuzk.exec.device import Allocation, Fence, HostStream, Stream, Work, timed_steps
-from cuzk.exec.memory import PAGE, HostBuffer, process_resident_bytes
 from cuzk.exec.sets import Set
 from cuzk.groth16.formats.proof import Proof
 from cuzk.groth16.key import ProvingKey
@@ -25,6 +24,7 @@ from cuzk.groth16.prover.products import Witness
 from cuzk.groth16.prover.run import check
 from cuzk.groth16.prover.state import ProofState
 from cuzk.groth16.verify import Verifier
+from cuzk.native.memory import PAGE, HostBuffer, process_resident_bytes
 from cuzk.pipeline.plan import Plan
 from cuzk.pipeline.steps import Copy, Run
 

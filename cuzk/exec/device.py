@@ -12,21 +12,12 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cuzk.errors import CuzkError
 from cuzk.model.circuit import Circuit
 from cuzk.pipeline.plan import Plan
 from cuzk.pipeline.steps import Copy, Pipeline, Run, Step, TryAlloc
 
 if TYPE_CHECKING:
     from cuzk.exec.sets import Set
-
-
-class DeviceLost(CuzkError):
-    """A device can do no more work in this process (a sticky CUDA error). Raised by a device's `perform`."""
-
-    def __init__(self, gpu: int, reason: str) -> None:
-        self.gpu, self.reason = gpu, reason
-        super().__init__(f"device {gpu} is lost: {reason}")
 
 
 @dataclass(frozen=True)

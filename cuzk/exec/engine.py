@@ -17,11 +17,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from cuzk.errors import InputError, Interrupted, OutOfMemoryError, describe
+from cuzk.errors import DeviceLost, InputError, Interrupted, OutOfMemoryError, describe
 from cuzk.exec.actor import Actor
 from cuzk.exec.books import Books
 from cuzk.exec.claims import Claimant
-from cuzk.exec.device import Device, DeviceLost
+from cuzk.exec.device import Device
 from cuzk.exec.sets import Handle, Proof, Set
 from cuzk.model.circuit import Circuit
 from cuzk.model.workload import Arrival

@@ -21,11 +21,11 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from cuzk.exec.device import Allocation, Fence, HostStream, Stream, Work, timed_steps
-from cuzk.exec.memory import CHUNK, HostBuffer, process_anonymous_bytes
 from cuzk.exec.rates import Resource, SharedTime
 from cuzk.exec.sets import Set
 from cuzk.model.calibration import Calibration, Contention, CostLaw
 from cuzk.model.circuit import Circuit
+from cuzk.native.memory import CHUNK, HostBuffer, process_anonymous_bytes
 from cuzk.pipeline.plan import Plan
 from cuzk.pipeline.steps import HOST
 

@@ -18,7 +18,6 @@ from cuzk.errors import InputError
 from cuzk.exec.device import Device
 from cuzk.exec.engine import Engine
 from cuzk.exec.host import available_bytes
-from cuzk.exec.memory import process_resident_bytes
 from cuzk.exec.null import Burn, NullDevice
 from cuzk.exec.result import RunResult, outcome_of, result_of
 from cuzk.exec.sampler import Sampler
@@ -27,6 +26,7 @@ from cuzk.model.circuit import Circuit
 from cuzk.model.policy import Matrices
 from cuzk.model.policy import Witness as WitnessForm
 from cuzk.model.scenario import Scenario
+from cuzk.native.memory import process_resident_bytes
 from cuzk.pipeline.check import check
 from cuzk.pipeline.plan import Plan, compile
 from cuzk.trace.event import Event

@@ -18,9 +18,8 @@ from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection, Pipe
 from typing import Any
 
-from cuzk.errors import CuzkError, Interrupted, describe
+from cuzk.errors import CuzkError, DeviceLost, Interrupted, describe
 from cuzk.exec.aftermath import aftermath
-from cuzk.exec.device import DeviceLost
 from cuzk.exec.engine import POLL_S
 from cuzk.exec.result import Outcome, RunResult, result_of
 from cuzk.exec.run import Progress, header_of, interruptible, refuse_faults

@@ -10,7 +10,7 @@
 // natural order and leaves bit-reversed, and only the place in memory differs.
 //
 // Between two passes stand the twiddles w_(2^(lo+digits))^(k low), k the transformed digit and low = column mod 2^lo. They come
-// from tables, as do a coset's powers and the 1/n, which are folded into the same tables (cuzk/exec/cuda/ntt_plan.py).
+// from tables, as do a coset's powers and the 1/n, which are folded into the same tables (cuzk/gpu/ntt_plan.py).
 // `low` is cut in two where one table would be too large: two products, two small tables.
 #include "small.cuh"
 

@@ -8,7 +8,7 @@ from cuzk.errors import HardwareMissing
 @pytest.fixture(scope="session")
 def device():
     """The first GPU; skipped with the reason where there is none."""
-    from cuzk.exec.cuda.device import CudaDevice
+    from cuzk.gpu.device import CudaDevice
 
     try:
         return CudaDevice()

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cuzk.exec.cuda.prover import CudaProver
+from cuzk.exec.cuda import CudaProver
 from cuzk.exec.device import Device, Work
 
 FAULTS = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cuzk.exec.device import DeviceLost
+from cuzk.errors import DeviceLost
 from cuzk.exec.result import RunResult
 from cuzk.exec.run import Proving, prepare, prove_with
 from cuzk.model import load_scenario

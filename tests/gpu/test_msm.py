@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from cuzk import native
-from cuzk.exec.cuda.batch_add import BatchAdd, plan_batch_add
-from cuzk.exec.cuda.msm import Msm
-from cuzk.exec.cuda.msm_plan import plan_msm
-from cuzk.exec.cuda.tables import build_pair_sums
+from cuzk.gpu.batch_add import BatchAdd, plan_batch_add
+from cuzk.gpu.msm import Msm
+from cuzk.gpu.msm_plan import plan_msm
+from cuzk.gpu.tables import build_pair_sums
 
 pytestmark = pytest.mark.gpu
 

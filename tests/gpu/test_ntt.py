@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cuzk import native
-from cuzk.exec.cuda import ntt, ntt_plan, quotient
+from cuzk.gpu import ntt, ntt_plan, quotient
 
 pytestmark = pytest.mark.gpu
 

@@ -23,7 +23,7 @@ ALL = "srs: vram, pce: vram, matvec: gpu, prep_msm: gpu, b_g2_msm: gpu"
 
 
 def prove(tmp_path, key, witness, policy, partitions=3):
-    from cuzk.exec.cuda.prover import CudaProver
+    from cuzk.exec.cuda import CudaProver
     from cuzk.exec.run import Proving, bind, prove_with
     from cuzk.model import load_scenario
 

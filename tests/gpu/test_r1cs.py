@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from cuzk import native
-from cuzk.exec.cuda.matvec import BitWitness, CsrMatrix
-from cuzk.exec.cuda.scan import ScanPlan, scan
+from cuzk.gpu.matvec import BitWitness, CsrMatrix
+from cuzk.gpu.scan import ScanPlan, scan
 
 pytestmark = pytest.mark.gpu
 

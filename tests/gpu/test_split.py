@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cuzk.exec.cuda.matvec import bit_ranks, mask_words
-from cuzk.exec.cuda.split import WireIndex, flatten_bits, gather_points, list_finite
+from cuzk.gpu.matvec import bit_ranks, mask_words
+from cuzk.gpu.split import WireIndex, flatten_bits, gather_points, list_finite
 from tests.small_template import small_case
 from tests.unit.kernels.splitting import check
 

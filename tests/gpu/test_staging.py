@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from cuzk.exec.cuda.staging import STAGED_FROM
+from cuzk.gpu.staging import STAGED_FROM
 
 pytestmark = pytest.mark.gpu
 

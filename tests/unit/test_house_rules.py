@@ -31,7 +31,12 @@ def test_lint():
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("module", ["cuzk.cli.main", "cuzk.pipeline.plan", "cuzk.groth16", "cuzk.exec"])
+def test_one_shape_of_code():
+    done = run("ruff", "format", "--check", "--no-cache", ".")
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("module", ["cuzk.cli.main", "cuzk.pipeline.plan", "cuzk.groth16", "cuzk.gpu", "cuzk.exec"])
 def test_heavy_imports_are_lazy(module):
     code = f"import sys, {module}; print(*sorted({{'cupy', 'plotly', 'simpy', 'scipy'}} & set(sys.modules)))"
     done = run_code(code)

@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cuzk.errors import HardwareMissing, OutOfMemoryError
+from cuzk.errors import DeviceLost, HardwareMissing, OutOfMemoryError
 from cuzk.exec.cpu import CpuDevice
-from cuzk.exec.device import Allocation, DeviceLost, Work
+from cuzk.exec.device import Allocation, Work
 from cuzk.pipeline.plan import Plan
 
 

@@ -7,8 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cuzk.exec.cuda.prover import CudaProver
-from cuzk.exec.device import Device, DeviceLost, Work
+from cuzk.errors import DeviceLost
+from cuzk.exec.cuda import CudaProver
+from cuzk.exec.device import Device, Work
 from tests.unit.kernels.emulated import EmulatedDevice
 
 

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cuzk.errors import OutOfMemoryError
-from cuzk.exec.cuda.device import CudaDevice
-from cuzk.exec.cuda.faults import GONE, REFUSED, STICKY, CudaError, HostMemoryRefused, spoils
-from cuzk.exec.device import DeviceLost
+from cuzk.errors import DeviceLost, OutOfMemoryError
+from cuzk.gpu.device import CudaDevice
+from cuzk.gpu.faults import GONE, REFUSED, STICKY, CudaError, HostMemoryRefused, spoils
 
 HEADERS = [Path(p) for p in ("/usr/local/cuda/include/driver_types.h", "/opt/cuda/include/driver_types.h")]
 
@@ -73,7 +72,7 @@ class Called:
 
 @pytest.fixture
 def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CudaDevice:
-    monkeypatch.setattr("cuzk.exec.cuda.module.cubin", lambda name, arch: tmp_path / "x.cubin")
+    monkeypatch.setattr("cuzk.gpu.module.cubin", lambda name, arch: tmp_path / "x.cubin")
     runtime = Runtime()
 
     def make(*args: Any, **kwargs: Any) -> Called:

@@ -57,7 +57,7 @@ def scenario_of(tmp_path, phase, policy, proofs=1, partitions=1, vram="1GiB", qu
 
 
 def device_of(kernels):
-    from cuzk.exec.cuda.prover import CudaProver
+    from cuzk.exec.cuda import CudaProver
 
     gpu = EmulatedDevice(kernels)
     return gpu, lambda *args: CudaProver(*args, open_gpu=lambda index: gpu)
@@ -195,7 +195,7 @@ def test_a_template_that_does_not_fit_fails_its_proof_and_leaves_nothing(kernels
 
 def test_a_template_wants_its_own_witness_on_the_gpu(kernels, tmp_path, template):
     from cuzk.errors import InputError
-    from cuzk.exec.cuda.prover import CudaProver
+    from cuzk.exec.cuda import CudaProver
     from cuzk.groth16.load import load_key
 
     device = CudaProver(load_key(template[0]), [template[1].expand_std()], "c-free", 0, open_gpu=EmulatedDevice)
@@ -230,7 +230,7 @@ def test_the_cpu_device_walks_the_same_pipelines(tmp_path, template, b_g2):
 
 @pytest.mark.parametrize("tables", ["none", "pair-sums"])
 def test_two_gpus_hold_the_key_once_each(kernels, tmp_path, template, tables):
-    from cuzk.exec.cuda.prover import CudaProver
+    from cuzk.exec.cuda import CudaProver
     from cuzk.exec.run import Proving, bind
     from cuzk.groth16.load import load_key
     from cuzk.pipeline.plan import compile as compile_scenario

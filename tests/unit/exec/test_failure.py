@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from cuzk.errors import InputError, Interrupted
-from cuzk.exec.device import Allocation, DeviceLost, Work, timed_steps
+from cuzk.errors import DeviceLost, InputError, Interrupted
+from cuzk.exec.device import Allocation, Work, timed_steps
 from cuzk.exec.null import NullDevice
 from cuzk.model.scenario import load_scenario
 from cuzk.pipeline.arbiter import OutOfMemory
@@ -239,7 +239,7 @@ def test_a_fault_that_surfaces_while_a_set_is_unwound() -> None:
 
 
 def test_pages_that_cannot_be_locked_fail_the_proof_and_name_ram() -> None:
-    from cuzk.exec.cuda.faults import HostMemoryRefused
+    from cuzk.gpu.faults import HostMemoryRefused
 
     played = play(scenario("phase12", *QUIET), Faulty(HostMemoryRefused("RAM: 4.0 GiB cannot be locked"), step="pin_pages"))
     played.assert_clean()

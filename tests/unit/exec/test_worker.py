@@ -15,9 +15,8 @@ from typing import Any
 import psutil
 import pytest
 
-from cuzk.errors import CuzkError, FormatError, HardwareMissing, InputError, OutOfMemoryError, ScenarioError
+from cuzk.errors import CuzkError, DeviceLost, FormatError, HardwareMissing, InputError, OutOfMemoryError, ScenarioError
 from cuzk.exec import supervisor
-from cuzk.exec.device import DeviceLost
 from cuzk.exec.result import RunResult
 from cuzk.exec.run import Proving, prepare, prove_with
 from cuzk.exec.supervisor import WorkerDied
@@ -326,7 +325,7 @@ def test_a_killed_worker_is_replaced_under_the_command(tmp_path: Path) -> None:
 
 def test_the_default_is_a_worker_for_the_gpu_alone() -> None:
     from cuzk.exec.cpu import CpuDevice
-    from cuzk.exec.cuda.prover import CudaProver
+    from cuzk.exec.cuda import CudaProver
 
     made: list[Callable[..., Any]] = [device for device in (CpuDevice, CudaProver) if device.in_worker]
     assert made == [CudaProver]

@@ -1,4 +1,4 @@
-"""The methods of cuzk.exec.cuda.device.CudaDevice on the CPU: the same kernels, their threads run as fibers by emulation.hpp."""
+"""The methods of cuzk.gpu.device.CudaDevice on the CPU: the same kernels, their threads run as fibers by emulation.hpp."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cuzk.exec.cuda.module import kernel_root
+from cuzk.gpu.module import kernel_root
 
 HERE = Path(__file__).resolve().parent
 

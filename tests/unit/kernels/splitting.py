@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from cuzk.exec.cuda.matvec import BitWitness, bit_ranks, mask_words
-from cuzk.exec.cuda.split import KeyRows, SplitPlan, split
+from cuzk.gpu.matvec import BitWitness, bit_ranks, mask_words
+from cuzk.gpu.split import KeyRows, SplitPlan, split
 
 
 class Held:

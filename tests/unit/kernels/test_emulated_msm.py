@@ -15,12 +15,12 @@ if shutil.which("g++") is None:
     pytest.skip("g++ is needed to emulate the kernels", allow_module_level=True)
 
 from cuzk.errors import OutOfMemoryError  # noqa: E402
-from cuzk.exec.cuda import msm_plan  # noqa: E402
-from cuzk.exec.cuda.batch_add import BatchAdd, plan_batch_add  # noqa: E402
-from cuzk.exec.cuda.msm import Msm, plan_bytes  # noqa: E402
-from cuzk.exec.cuda.msm_plan import plan_msm  # noqa: E402
-from cuzk.exec.cuda.segments import INDEX, SCAN_THREADS, u32  # noqa: E402
-from cuzk.exec.cuda.tables import build_pair_sums, build_tables  # noqa: E402
+from cuzk.gpu import msm_plan  # noqa: E402
+from cuzk.gpu.batch_add import BatchAdd, plan_batch_add  # noqa: E402
+from cuzk.gpu.msm import Msm, plan_bytes  # noqa: E402
+from cuzk.gpu.msm_plan import plan_msm  # noqa: E402
+from cuzk.gpu.segments import INDEX, SCAN_THREADS, u32  # noqa: E402
+from cuzk.gpu.tables import build_pair_sums, build_tables  # noqa: E402
 
 from .emulated import EmulatedDevice  # noqa: E402
 
@@ -154,9 +154,9 @@ SKEWED = {
 @pytest.mark.parametrize(("pair_rounds", "group_bits"), [(0, 2), (1, 5), (3, 2), (20, 5)])
 def test_long_buckets_by_any_rounds(device, group, points, pair_rounds, group_bits, monkeypatch):
     """Whatever is left after the rounds of pairs is summed in groups: a bucket of all points, also if every sum is a doubling."""
-    monkeypatch.setattr("cuzk.exec.cuda.msm_plan.MsmPlan.fill_rounds", pair_rounds)
-    monkeypatch.setattr("cuzk.exec.cuda.msm_plan.GROUPS_AT", 1 << 4 * min(pair_rounds, 3))
-    monkeypatch.setattr("cuzk.exec.cuda.segments.MAX_GROUP_BITS", group_bits)
+    monkeypatch.setattr("cuzk.gpu.msm_plan.MsmPlan.fill_rounds", pair_rounds)
+    monkeypatch.setattr("cuzk.gpu.msm_plan.GROUPS_AT", 1 << 4 * min(pair_rounds, 3))
+    monkeypatch.setattr("cuzk.gpu.segments.MAX_GROUP_BITS", group_bits)
     n = 200
     p = some_points(group, 2, 5)
     p = {
@@ -172,8 +172,8 @@ def test_long_buckets_by_any_rounds(device, group, points, pair_rounds, group_bi
 
 def test_doublings_in_every_round_and_batch(device, monkeypatch):
     """Nothing but equal points, and batches that mix them with others: the inversions of doublings are shared as well."""
-    monkeypatch.setattr("cuzk.exec.cuda.msm_plan.PAIR_THREADS", 32)
-    monkeypatch.setattr("cuzk.exec.cuda.segments.PAIR_THREADS", 32)
+    monkeypatch.setattr("cuzk.gpu.msm_plan.PAIR_THREADS", 32)
+    monkeypatch.setattr("cuzk.gpu.segments.PAIR_THREADS", 32)
     n = 300
     equal = some_points("g1", 1, 7)[[0] * n]
     mixed = some_points("g1", n, 8)
@@ -207,8 +207,8 @@ def test_infinity_repeats_and_opposites(device, group):
 @pytest.mark.parametrize("group", ["g1", "g2"])
 def test_long_batches_and_several_turns(device, group, monkeypatch):
     """One warp does all pairs: batches beyond 64, pairs left out in either half of a batch, more than one tile."""
-    monkeypatch.setattr("cuzk.exec.cuda.msm_plan.PAIR_THREADS", 32)
-    monkeypatch.setattr("cuzk.exec.cuda.segments.PAIR_THREADS", 32)
+    monkeypatch.setattr("cuzk.gpu.msm_plan.PAIR_THREADS", 32)
+    monkeypatch.setattr("cuzk.gpu.segments.PAIR_THREADS", 32)
     n = 260 if group == "g1" else 130
     points = some_points(group, n, 6)
     points[::9] = 0
@@ -235,7 +235,7 @@ def test_points_with_a_zero_coordinate(device):
 
 @pytest.mark.parametrize("residency", ["device", "pinned"])
 def test_result_does_not_depend_on_chunks_or_groups(device, residency, monkeypatch):
-    monkeypatch.setattr("cuzk.exec.cuda.msm_plan.MIN_CHUNK", 32)
+    monkeypatch.setattr("cuzk.gpu.msm_plan.MIN_CHUNK", 32)
     rng = random.Random(8)
     n = 200
     points, values = some_points("g1", n, 8), scalars([rng.randrange(R) for _ in range(n)])
@@ -319,8 +319,8 @@ def test_too_small_a_budget_is_refused_before_any_launch(device):
     ("n", "share"), [(0, 1.0), (1, 1.0), (2, 1.0), (77, 0.5), (501, 0.9), (2500, 0.5), (500, 0.0), (400, 0.01), (95, 1.0)]
 )
 def test_batch_add(device, group, n, share, pair_sums, monkeypatch):
-    monkeypatch.setattr("cuzk.exec.cuda.batch_add.FINISH_AT", 32)
-    monkeypatch.setattr("cuzk.exec.cuda.batch_add.FINISH_BLOCKS", 2)
+    monkeypatch.setattr("cuzk.gpu.batch_add.FINISH_AT", 32)
+    monkeypatch.setattr("cuzk.gpu.batch_add.FINISH_BLOCKS", 2)
     points = some_points(group, n, n)
     points[::9] = 0
     points[5::12] = points[4::12][: len(points[5::12])]  # equal neighbours, of one pair and of two
@@ -348,7 +348,7 @@ def test_batch_add(device, group, n, share, pair_sums, monkeypatch):
 
 @pytest.mark.parametrize("group", ["g1", "g2"])
 def test_sums_of_neighbouring_points(device, group, monkeypatch):
-    monkeypatch.setattr("cuzk.exec.cuda.tables.PAIR_SUMS_CHUNK", 7)
+    monkeypatch.setattr("cuzk.gpu.tables.PAIR_SUMS_CHUNK", 7)
     n = 45
     points = some_points(group, n, 3)
     points[4] = points[5]

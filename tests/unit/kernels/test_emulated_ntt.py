@@ -14,7 +14,7 @@ if shutil.which("g++") is None:
     pytest.skip("g++ is needed to emulate the kernels", allow_module_level=True)
 
 from cuzk.errors import OutOfMemoryError  # noqa: E402
-from cuzk.exec.cuda import ntt, ntt_plan, quotient  # noqa: E402
+from cuzk.gpu import ntt, ntt_plan, quotient  # noqa: E402
 
 from .emulated import EmulatedDevice  # noqa: E402
 

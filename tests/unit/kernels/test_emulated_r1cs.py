@@ -13,10 +13,10 @@ if shutil.which("g++") is None:
     pytest.skip("g++ is needed to emulate the kernels", allow_module_level=True)
 
 from cuzk.errors import OutOfMemoryError  # noqa: E402
-from cuzk.exec.cuda.matvec import BitWitness, CsrMatrix, TemplateMatrices, TemplateWitness, bit_ranks  # noqa: E402
-from cuzk.exec.cuda.ntt_plan import FR_MODULUS as R  # noqa: E402
-from cuzk.exec.cuda.ntt_plan import to_mont  # noqa: E402
-from cuzk.exec.cuda.scan import ScanPlan, scan  # noqa: E402
+from cuzk.gpu.matvec import BitWitness, CsrMatrix, TemplateMatrices, TemplateWitness, bit_ranks  # noqa: E402
+from cuzk.gpu.ntt_plan import FR_MODULUS as R  # noqa: E402
+from cuzk.gpu.ntt_plan import to_mont  # noqa: E402
+from cuzk.gpu.scan import ScanPlan, scan  # noqa: E402
 
 from .emulated import EmulatedDevice  # noqa: E402
 from .test_emulated_ntt import array, integers  # noqa: E402

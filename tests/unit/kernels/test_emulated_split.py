@@ -12,8 +12,8 @@ if shutil.which("g++") is None:
     pytest.skip("g++ is needed to emulate the kernels", allow_module_level=True)
 
 from cuzk.errors import OutOfMemoryError  # noqa: E402
-from cuzk.exec.cuda.matvec import bit_ranks, mask_words  # noqa: E402
-from cuzk.exec.cuda.split import (  # noqa: E402
+from cuzk.gpu.matvec import bit_ranks, mask_words  # noqa: E402
+from cuzk.gpu.split import (  # noqa: E402
     SplitPlan,
     WireIndex,
     capacity_within,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from cuzk.exec.cuda.module import compile_nvcc, kernel_root
+from cuzk.gpu.module import compile_nvcc, kernel_root
 
 TABLE = Path(__file__).with_name("resources.json")
 MODULES = sorted(str(p.relative_to(kernel_root()).with_suffix("")) for p in kernel_root().rglob("*.cu"))

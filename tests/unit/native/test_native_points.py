@@ -38,7 +38,7 @@ def test_a_small_order_point_adds_and_vanishes(group):
         order, cofactor = (
             13,
             0x5D543A95414E7F1091D50792876A202CD91DE4547085ABAA68A205B2E5A7DDFA628F1CB4D9E82EF21537E293A6691AE1616EC6E786F0C70CF1C38E31C7238E5,
-        )  # noqa: E501
+        )
     else:
         order, cofactor = 3, 0x396C8C005555E1568C00AAAB0000AAAB
     assert cofactor % order == 0

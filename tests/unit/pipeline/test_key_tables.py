@@ -4,7 +4,7 @@ import pytest
 
 from cuzk.cli.main import main
 from cuzk.errors import ScenarioError
-from cuzk.exec.cuda.msm_plan import plan_msm
+from cuzk.gpu.msm_plan import plan_msm
 from cuzk.model.scenario import load_scenario
 from cuzk.pipeline.plan import compile
 from cuzk.sim import simulate

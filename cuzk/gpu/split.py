@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from cuzk.errors import OutOfMemoryError
-
-from .arena import Layout
-from .matvec import FR_BYTES, BitWitness, mask_words
-from .msm_plan import POINT_BYTES, SCAN_TILE, Group
-from .segments import scan_counts, u32
+from cuzk.gpu.arena import Layout
+from cuzk.gpu.matvec import FR_BYTES, BitWitness, mask_words
+from cuzk.gpu.msm_plan import POINT_BYTES, SCAN_TILE, Group
+from cuzk.gpu.segments import scan_counts, u32
 
 SPLIT_ROWS = 1024  # of a block, as in kernels/r1cs/split.cu
 MODULE = "r1cs/split"

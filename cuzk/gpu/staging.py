@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from cuzk.exec.cuda.faults import CudaError, HostMemoryRefused
-from cuzk.exec.memory import HostBuffer
+from cuzk.gpu.faults import CudaError, HostMemoryRefused
+from cuzk.native.memory import HostBuffer
 
 BLOCK = 8 << 20
 """Bytes of a block: its copy takes the device 0.15 ms, more than Python takes to queue it."""

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .ntt import Tables, launch_bit_reverse, launch_passes
-from .ntt_plan import (
+from cuzk.gpu.ntt import Tables, launch_bit_reverse, launch_passes
+from cuzk.gpu.ntt_plan import (
     FR_BYTES,
     FR_MODULUS,
     FR_RADIX,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .arena import Layout
+from cuzk.gpu.arena import Layout
 
 FR_BYTES = 32
 ROW_THREADS = 128

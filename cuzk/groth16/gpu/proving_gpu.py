@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from cuzk.errors import InputError
-from cuzk.exec.cuda.matvec import CsrMatrix, TemplateMatrices
-from cuzk.exec.cuda.msm_plan import Group
-from cuzk.exec.cuda.quotient import Quotient
-from cuzk.exec.cuda.split import KeyRows, WireIndex, list_finite
-from cuzk.exec.cuda.tables import build_pair_sums
+from cuzk.gpu.matvec import CsrMatrix, TemplateMatrices
+from cuzk.gpu.msm_plan import Group
+from cuzk.gpu.quotient import Quotient
+from cuzk.gpu.split import KeyRows, WireIndex, list_finite
+from cuzk.gpu.tables import build_pair_sums
 from cuzk.groth16.key import ProvingKey, Query
 from cuzk.groth16.prover.quotient import NEEDS_C
 from cuzk.groth16.prover.steps import G1_QUERIES
@@ -25,7 +25,7 @@ def _group(name: str) -> Group:
     return "g2" if name == "b_g2" else "g1"
 
 
-class Gpu:
+class ProvingGpu:
     """Addresses are device memory, or of the host where the key lies there. Everything is freed by `free`."""
 
     def __init__(self, device: Any) -> None:

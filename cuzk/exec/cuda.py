@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from cuzk import native
-from cuzk.errors import InputError
+from cuzk.errors import DeviceLost, InputError
 from cuzk.exec.cpu import CpuDevice, SetState
-from cuzk.exec.cuda import assignment
-from cuzk.exec.cuda.matvec import FR_BYTES
-from cuzk.exec.cuda.residents import Gpu
-from cuzk.exec.cuda.sums import Pending, Sums
-from cuzk.exec.device import Allocation, DeviceLost, Work
+from cuzk.exec.device import Allocation, Work
 from cuzk.exec.sets import Set
+from cuzk.gpu.matvec import FR_BYTES
+from cuzk.groth16.gpu import assignment
+from cuzk.groth16.gpu.proving_gpu import ProvingGpu
+from cuzk.groth16.gpu.sums import Pending, Sums
 from cuzk.groth16.prover.quotient import NEEDS_C
 from cuzk.groth16.prover.steps import G1_QUERIES
 from cuzk.model.policy import Policy
@@ -56,7 +56,7 @@ class CudaProver(CpuDevice):
         """As CpuDevice; `open_gpu` makes the device of an index (tests put an emulation there)."""
         super().__init__(*args, **kwargs)
         self._open_gpu = open_gpu or _cuda_device
-        self._gpus: list[Gpu] = []
+        self._gpus: list[ProvingGpu] = []
         self._turn_s: float | None = None
 
     # -- life --------------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ class CudaProver(CpuDevice):
                 f"{forms[template]}, this one is of {forms[not template]}"
             )
         for index in range(max(1, plan.gpus)):
-            gpu = Gpu(self._open_gpu(index))
+            gpu = ProvingGpu(self._open_gpu(index))
             self._gpus.append(gpu)
             _refuse_larger(plan, index, gpu.device.multiprocessors)
             gpu.device.compile(_modules(plan.policy))
@@ -161,7 +161,7 @@ class CudaProver(CpuDevice):
         here = {"matvec": self._multiplies, "prep_msm": self._splits, "b_g2_msm": self._plan.policy.b_g2_msm == "gpu"}
         return GPU_BODIES.get(step) if here.get(step, True) else None
 
-    def _copy(self, gpu: Gpu, state: SetState, work: Work) -> None:
+    def _copy(self, gpu: ProvingGpu, state: SetState, work: Work) -> None:
         """Rows onto the domain, zeros behind them: a in d_a; b, and c behind it, in d_bc. The witness as it is, into d_w."""
         circuit, device, stream = state.circuits[0], gpu.device, gpu.stream()
         if work.source == ("aux",):
@@ -182,7 +182,7 @@ class CudaProver(CpuDevice):
         a, b = (int(state.device[buffer].address) for buffer in ("d_a", "d_bc"))
         return [a, b, b + FR_BYTES * self.key.domain] if NEEDS_C[self.quotient] else [a, b]
 
-    def _pin_pages(self, gpu: Gpu, state: SetState, work: Work) -> None:
+    def _pin_pages(self, gpu: ProvingGpu, state: SetState, work: Work) -> None:
         circuit = state.circuits[0]
         for name in ("aux",) if self._multiplies else ("a", "b", "c"):
             vector = getattr(circuit, name)
@@ -195,7 +195,7 @@ class CudaProver(CpuDevice):
                 gpu.device.register(array.ctypes.data, array.nbytes)
                 pinned.append(array.ctypes.data)
 
-    def _unpin_pages(self, gpu: Gpu, state: SetState, work: Work) -> None:
+    def _unpin_pages(self, gpu: ProvingGpu, state: SetState, work: Work) -> None:
         self._unpin(state, list(state.registered))
 
     @staticmethod
@@ -205,47 +205,47 @@ class CudaProver(CpuDevice):
             for address in addresses:
                 device.unregister(address)
 
-    def _matvec(self, gpu: Gpu, state: SetState, work: Work) -> None:
+    def _matvec(self, gpu: ProvingGpu, state: SetState, work: Work) -> None:
         assignment.multiply(gpu, self.key, state.circuits[0].take("aux"), state.device["d_w"], self._polynomials(state))
 
-    def _prep_msm(self, gpu: Gpu, state: SetState, work: Work) -> None:
+    def _prep_msm(self, gpu: ProvingGpu, state: SetState, work: Work) -> None:
         aux = state.circuits[0].take("aux")
         state.device_splits = assignment.prepare(gpu, aux, state.device["d_w"], state.device["d_splits"])
         state.tails_mont = assignment.is_bits(aux)
 
-    def _ntt_h(self, gpu: Gpu, state: SetState, work: Work) -> None:
+    def _ntt_h(self, gpu: ProvingGpu, state: SetState, work: Work) -> None:
         assert gpu.quotient is not None
         a, b, *c = self._polynomials(state)
         gpu.quotient.run(a, b, c[0] if c else 0, gpu.stream())
 
-    def _msm_h(self, gpu: Gpu, state: SetState, work: Work) -> None:
+    def _msm_h(self, gpu: ProvingGpu, state: SetState, work: Work) -> None:
         n = self.key.domain - (self.quotient == "bellman")
         points, scalars = gpu.points["h"], int(state.device["d_a"].address)
         with Sums(gpu, state.device["msm_h_temps"]) as sums:
             state.circuits[0].sums["h"] = sums.msm("g1", n, points, scalars, on_device=gpu.key_on_device)()
 
-    def _batch_add(self, gpu: Gpu, state: SetState, work: Work) -> None:
+    def _batch_add(self, gpu: ProvingGpu, state: SetState, work: Work) -> None:
         with Sums(gpu, state.device["batch_add_temps"]) as sums:
             pending = {f"{name}_ones": self._ones(sums, gpu, state, name) for name in G1_QUERIES}
             state.circuits[0].sums.update({name: result() for name, result in pending.items()})
 
-    def _tail_msm(self, gpu: Gpu, state: SetState, work: Work) -> None:
+    def _tail_msm(self, gpu: ProvingGpu, state: SetState, work: Work) -> None:
         with Sums(gpu, state.device["tail_temps"]) as sums:
             pending = {f"{name}_tail": self._tail(sums, gpu, state, name) for name in G1_QUERIES}
             state.circuits[0].sums.update({name: result() for name, result in pending.items()})
 
-    def _b_g2_msm(self, gpu: Gpu, state: SetState, work: Work) -> None:
+    def _b_g2_msm(self, gpu: ProvingGpu, state: SetState, work: Work) -> None:
         with Sums(gpu, state.device["b_g2_temps"]) as sums:
             ones, tail = self._ones(sums, gpu, state, "b_g2"), self._tail(sums, gpu, state, "b_g2")
             state.circuits[0].sums["b_g2"] = native.g2_add(ones(), tail())
 
-    def _ones(self, sums: Sums, gpu: Gpu, state: SetState, name: str) -> Pending:
+    def _ones(self, sums: Sums, gpu: ProvingGpu, state: SetState, name: str) -> Pending:
         group: Any = "g2" if name == "b_g2" else "g1"
         if state.device_splits:
             return sums.ones(name, group, state.device_splits[name], gpu.rows[name].rows)
         return sums.ones_from_host(name, group, state.circuits[0].split(name), len(self.key.query(name, self.quotient)))
 
-    def _tail(self, sums: Sums, gpu: Gpu, state: SetState, name: str) -> Pending:
+    def _tail(self, sums: Sums, gpu: ProvingGpu, state: SetState, name: str) -> Pending:
         group: Any = "g2" if name == "b_g2" else "g1"
         if state.device_splits:
             return sums.tail(name, group, state.device_splits[name], gpu.rows[name].rows, state.tails_mont)
@@ -272,12 +272,12 @@ def _modules(policy: Policy) -> list[str]:
 
 
 def _cuda_device(index: int) -> Any:
-    from cuzk.exec.cuda.device import CudaDevice
+    from cuzk.gpu.device import CudaDevice
 
     return CudaDevice(index)
 
 
-Body = Callable[[CudaProver, Gpu, SetState, Work], None]
+Body = Callable[[CudaProver, ProvingGpu, SetState, Work], None]
 COPY: Body = CudaProver._copy
 GPU_BODIES: dict[str, Body] = {
     "pin_pages": CudaProver._pin_pages,

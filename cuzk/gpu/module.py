@@ -25,7 +25,7 @@ NVRTC_OPTIONS = ("--std=c++17", "--generate-line-info")
 
 def kernel_root() -> Path:
     """The directory `kernels/`: beside the package in a source tree, inside it in a wheel."""
-    package = Path(__file__).resolve().parents[2]
+    package = Path(__file__).resolve().parents[1]
     for candidate in (package / "kernels", package.parent / "kernels"):
         if (candidate / "ff" / "params.hpp").exists():
             return candidate

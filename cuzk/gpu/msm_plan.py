@@ -17,8 +17,7 @@ from functools import lru_cache
 from typing import Literal
 
 from cuzk.errors import OutOfMemoryError
-
-from .arena import Layout, aligned
+from cuzk.gpu.arena import Layout, aligned
 
 Group = Literal["g1", "g2"]
 Residency = Literal["device", "pinned"]

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .arena import Layout
-from .batch_add import BatchAddPlan
-from .msm_plan import PAIR_THREADS, POINT_BYTES, Group, MsmPlan
-from .segments import REF_POINT, add_pairs, list_pairs, tail_module, u32
+from cuzk.gpu.arena import Layout
+from cuzk.gpu.batch_add import BatchAddPlan
+from cuzk.gpu.msm_plan import PAIR_THREADS, POINT_BYTES, Group, MsmPlan
+from cuzk.gpu.segments import REF_POINT, add_pairs, list_pairs, tail_module, u32
 
 PAIR_SUMS_CHUNK = 1 << 22  # pairs: full batches, and a quarter of a GiB of temporaries
 

@@ -16,12 +16,10 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
-from cuzk.errors import CuzkError, HardwareMissing, OutOfMemoryError
-from cuzk.exec.cuda.faults import MEMORY_ALLOCATION, CudaError, HostMemoryRefused, spoils
-from cuzk.exec.cuda.staging import STAGED_FROM, copy_staged
-from cuzk.exec.device import DeviceLost
-
-from . import module
+from cuzk.errors import CuzkError, DeviceLost, HardwareMissing, OutOfMemoryError
+from cuzk.gpu import module
+from cuzk.gpu.faults import MEMORY_ALLOCATION, CudaError, HostMemoryRefused, spoils
+from cuzk.gpu.staging import STAGED_FROM, copy_staged
 
 KEEP_ALL = (1 << 63) - 1
 """Bytes that a pool may keep."""

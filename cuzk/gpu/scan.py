@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from cuzk.errors import OutOfMemoryError
-
-from .arena import Layout
-from .matvec import FR_BYTES
+from cuzk.gpu.arena import Layout
+from cuzk.gpu.matvec import FR_BYTES
 
 BLOCK_VALUES = 1024
 

@@ -11,15 +11,15 @@ import pytest
 
 from cuzk import native
 from cuzk.errors import OutOfMemoryError
-from cuzk.exec.cuda import assignment
-from cuzk.exec.cuda.arena import aligned
-from cuzk.exec.cuda.batch_add import BatchAdd
-from cuzk.exec.cuda.batch_add import plan_bytes as batch_add_bytes
-from cuzk.exec.cuda.device import KEEP_ALL, PINNED_BLOCK, CudaDevice
-from cuzk.exec.cuda.msm_plan import plan_msm
-from cuzk.exec.cuda.residents import Gpu
-from cuzk.exec.cuda.split import RowSplit, SplitPlan
-from cuzk.exec.cuda.sums import Sums
+from cuzk.gpu.arena import aligned
+from cuzk.gpu.batch_add import BatchAdd
+from cuzk.gpu.batch_add import plan_bytes as batch_add_bytes
+from cuzk.gpu.device import KEEP_ALL, PINNED_BLOCK, CudaDevice
+from cuzk.gpu.msm_plan import plan_msm
+from cuzk.gpu.split import RowSplit, SplitPlan
+from cuzk.groth16.gpu import assignment
+from cuzk.groth16.gpu.proving_gpu import ProvingGpu
+from cuzk.groth16.gpu.sums import Sums
 from cuzk.groth16.load import load_key
 from tests.unit.kernels.emulated import EmulatedDevice
 
@@ -48,7 +48,7 @@ class Listed:
         self.scalars = rng.integers(2, 2**62, (tail, 4), dtype=np.uint64)
         bitmap = np.packbits(ones, bitorder="little")
         bitmap = np.pad(bitmap, (0, -len(bitmap) % 4))
-        self.gpu = Gpu(device)
+        self.gpu = ProvingGpu(device)
         self.blocks = [device.upload(a) for a in (points, bitmap, self.rows, self.scalars)]
         at = [block.address for block in self.blocks]
         self.gpu.points["a"] = at[0]
@@ -121,8 +121,8 @@ def test_sums_that_cannot_fit_say_so(device, key):
 @pytest.mark.parametrize("on_host", [False, True])
 def test_sums_of_neighbours_serve_a_list_and_its_chunks(device, key, group, chunk, on_host, monkeypatch):
     """Every chunk is handed the sums of its own pairs: they are taken, and are those of the whole list."""
-    monkeypatch.setattr("cuzk.exec.cuda.batch_add.FINISH_AT", 32)
-    gpu, name = Gpu(device), "a" if group == "g1" else "b_g2"
+    monkeypatch.setattr("cuzk.gpu.batch_add.FINISH_AT", 32)
+    gpu, name = ProvingGpu(device), "a" if group == "g1" else "b_g2"
     query = key.query(name, "odd-coset")
     rows = min(301, len(query))  # the last chunk has an odd number of points
     few = dataclasses.replace(query, points=query.points[:rows])
@@ -139,7 +139,7 @@ def test_sums_of_neighbours_serve_a_list_and_its_chunks(device, key, group, chun
     need = batch_add_bytes(chunk, group, selected=min(chunk, chosen.sum() if not on_host else chunk), **shape)
     block = device.allocate(need + (aligned(-(-chunk // 8) + 4) if on_host else 0), "temps")
     launches = []
-    monkeypatch.setattr("cuzk.exec.cuda.sums.BatchAdd.run", noting(launches, BatchAdd.run))
+    monkeypatch.setattr("cuzk.groth16.gpu.sums.BatchAdd.run", noting(launches, BatchAdd.run))
     with Sums(gpu, block) as sums:
         if on_host:
             found = sums.ones_from_host(name, group, SimpleNamespace(ones=packed), rows)()
@@ -161,8 +161,8 @@ def noting(sums, run):
     return noted
 
 
-def gpu_with_rows(device, key) -> Gpu:
-    gpu = Gpu(device)
+def gpu_with_rows(device, key) -> ProvingGpu:
+    gpu = ProvingGpu(device)
     gpu.place_key(key, "odd-coset", "vram", with_b_g2=True, splits=True)
     return gpu
 
@@ -261,7 +261,7 @@ def driver(monkeypatch):
         Device=lambda index: SimpleNamespace(use=lambda: None),
     )
     monkeypatch.setitem(__import__("sys").modules, "cupy", SimpleNamespace(cuda=cuda))
-    monkeypatch.setattr("cuzk.exec.cuda.device.module.require_device_arch", lambda index: "sm_90")
+    monkeypatch.setattr("cuzk.gpu.device.module.require_device_arch", lambda index: "sm_90")
     return runtime, CudaDevice()
 
 
@@ -301,13 +301,13 @@ def test_small_pinned_blocks_are_kept_until_the_device_closes(driver):
 
 
 def test_modules_are_compiled_before_a_run(driver, monkeypatch):
-    from cuzk.exec.cuda.module import kernel_root
-    from cuzk.exec.cuda.prover import _modules
+    from cuzk.exec.cuda import _modules
+    from cuzk.gpu.module import kernel_root
     from cuzk.model import Policy
 
     everything = Policy(b_g2_msm="gpu", matvec="gpu", prep_msm="gpu", witness="field")
     compiled: list[tuple[str, str]] = []
-    monkeypatch.setattr("cuzk.exec.cuda.device.module.cubin", lambda name, arch: compiled.append((name, arch)))
+    monkeypatch.setattr("cuzk.gpu.device.module.cubin", lambda name, arch: compiled.append((name, arch)))
     driver[1].compile(_modules(everything))
     assert len(compiled) == 9 and all((kernel_root() / f"{name}.cu").exists() and arch == "sm_90" for name, arch in compiled)
     less = _modules(Policy(b_g2_msm="cpu", matvec="cpu", prep_msm="cpu", witness="field"))

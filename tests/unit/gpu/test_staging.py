@@ -8,11 +8,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cuzk.errors import CuzkError
-from cuzk.exec.cuda import staging
-from cuzk.exec.cuda.device import CudaDevice
-from cuzk.exec.cuda.faults import CudaError, HostMemoryRefused
-from cuzk.exec.device import DeviceLost
+from cuzk.errors import CuzkError, DeviceLost
+from cuzk.gpu import staging
+from cuzk.gpu.device import CudaDevice
+from cuzk.gpu.faults import CudaError, HostMemoryRefused
 from tests.unit.kernels.emulated import EmulatedDevice
 
 
@@ -145,7 +144,7 @@ class Uploading(CudaDevice):
     ("nbytes", "locks", "plain"), [(9_999, True, 1), (10_000, True, 0), (50_001, True, 0), (50_001, False, 1)]
 )
 def test_large_uploads_are_staged_unless_refused(nbytes, locks, plain, monkeypatch):
-    monkeypatch.setattr("cuzk.exec.cuda.device.STAGED_FROM", 10_000)
+    monkeypatch.setattr("cuzk.gpu.device.STAGED_FROM", 10_000)
     device, array = Uploading(locks), random_array(nbytes)
     memory = device.upload(array, "points", behind_bytes=48)
     assert device.plain == plain
@@ -154,7 +153,7 @@ def test_large_uploads_are_staged_unless_refused(nbytes, locks, plain, monkeypat
 
 
 def test_an_upload_that_fails_keeps_no_memory(monkeypatch):
-    monkeypatch.setattr("cuzk.exec.cuda.device.STAGED_FROM", 10_000)
+    monkeypatch.setattr("cuzk.gpu.device.STAGED_FROM", 10_000)
     device = Uploading(True)
     device.late.fails_at, device.late.fault = 2, CudaError("refused")
     with pytest.raises(CudaError):

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from cuzk import native
-
-from .arena import aligned
-from .msm_plan import TILE, TILE_THREADS, Group, MsmPlan, Residency, plan_msm
-from .segments import (
+from cuzk.gpu.arena import aligned
+from cuzk.gpu.msm_plan import TILE, TILE_THREADS, Group, MsmPlan, Residency, plan_msm
+from cuzk.gpu.segments import (
     INDEX,
     TAIL_THREADS,
     XYZZ_BYTES,

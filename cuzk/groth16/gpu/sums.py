@@ -13,13 +13,13 @@ import numpy as np
 
 from cuzk import native
 from cuzk.errors import OutOfMemoryError
-from cuzk.exec.cuda.arena import aligned
-from cuzk.exec.cuda.batch_add import BatchAdd, plan_batch_add
-from cuzk.exec.cuda.batch_add import plan_bytes as batch_add_bytes
-from cuzk.exec.cuda.msm import Msm
-from cuzk.exec.cuda.msm_plan import POINT_BYTES, Group, MsmPlan, plan_msm
-from cuzk.exec.cuda.residents import Gpu
-from cuzk.exec.cuda.split import RowSplit, gather_points
+from cuzk.gpu.arena import aligned
+from cuzk.gpu.batch_add import BatchAdd, plan_batch_add
+from cuzk.gpu.batch_add import plan_bytes as batch_add_bytes
+from cuzk.gpu.msm import Msm
+from cuzk.gpu.msm_plan import POINT_BYTES, Group, MsmPlan, plan_msm
+from cuzk.gpu.split import RowSplit, gather_points
+from cuzk.groth16.gpu.proving_gpu import ProvingGpu
 from cuzk.groth16.key import Query
 from cuzk.groth16.prover.state import Split
 
@@ -33,7 +33,7 @@ _ADD = {"g1": native.g1_add, "g2": native.g2_add}
 class Sums:
     """Sums with temporaries in `block`, queued on this thread's stream. `close` after the last result."""
 
-    def __init__(self, gpu: Gpu, block: Any) -> None:
+    def __init__(self, gpu: ProvingGpu, block: Any) -> None:
         self._gpu, self._block = gpu, block
         self._device, self._multiprocessors = gpu.device, gpu.device.multiprocessors
         self._operations: list[Any] = []

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from cuzk.errors import OutOfMemoryError
-
-from .arena import Layout
-from .msm_plan import (
+from cuzk.gpu.arena import Layout
+from cuzk.gpu.msm_plan import (
     LANES,
     MAX_BATCH,
     MAX_INDEX,
@@ -22,7 +21,7 @@ from .msm_plan import (
     rounds_for,
     scan_state_bytes,
 )
-from .segments import INDEX, TAIL_THREADS, XYZZ_BYTES, pair_references, scan_counts, tail_module, u32
+from cuzk.gpu.segments import INDEX, TAIL_THREADS, XYZZ_BYTES, pair_references, scan_counts, tail_module, u32
 
 # References left when the rounds end and plain additions take over: a round of few pairs costs an inversion's latency.
 FINISH_AT = 1 << 18

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from cuzk.errors import InputError, OutOfMemoryError
-from cuzk.exec.cuda.arena import aligned
-from cuzk.exec.cuda.matvec import FR_BYTES, BitWitness, TemplateWitness
-from cuzk.exec.cuda.residents import QUERIES, Gpu
-from cuzk.exec.cuda.scan import ScanPlan, scan
-from cuzk.exec.cuda.split import RowSplit, SplitPlan, bitmap_words, capacity_within, flatten_bits, split
+from cuzk.gpu.arena import aligned
+from cuzk.gpu.matvec import FR_BYTES, BitWitness, TemplateWitness
+from cuzk.gpu.scan import ScanPlan, scan
+from cuzk.gpu.split import RowSplit, SplitPlan, bitmap_words, capacity_within, flatten_bits, split
+from cuzk.groth16.gpu.proving_gpu import QUERIES, ProvingGpu
 from cuzk.groth16.key import ProvingKey
 
 
@@ -28,7 +28,7 @@ def arrays_of(witness: Any) -> list[np.ndarray]:
     return list(TemplateWitness.arrays(witness).values()) if is_bits(witness) else [witness]
 
 
-def upload(gpu: Gpu, witness: Any, d_w: Any) -> None:
+def upload(gpu: ProvingGpu, witness: Any, d_w: Any) -> None:
     """Enqueues the copy into the buffer `d_w`. OutOfMemoryError if it is too small."""
     if is_bits(witness):
         _on_device(gpu, witness, d_w).upload(witness, gpu.stream())
@@ -37,7 +37,7 @@ def upload(gpu: Gpu, witness: Any, d_w: Any) -> None:
     gpu.device.copy(d_w.address, witness.ctypes.data, witness.nbytes, gpu.stream())
 
 
-def _on_device(gpu: Gpu, witness: Any, d_w: Any) -> TemplateWitness:
+def _on_device(gpu: ProvingGpu, witness: Any, d_w: Any) -> TemplateWitness:
     sizes = TemplateWitness.sizes(witness)
     _require(d_w, TemplateWitness.bytes_for(sizes), "a witness as bits")
     return TemplateWitness(gpu.device, sizes, d_w.address)
@@ -48,7 +48,7 @@ def _require(block: Any, need_bytes: int, what: str) -> None:
         raise OutOfMemoryError(f"VRAM: {what} needs {need_bytes} bytes, {block.size_bytes} are granted")
 
 
-def multiply(gpu: Gpu, key: ProvingKey, witness: Any, d_w: Any, targets: list[int]) -> None:
+def multiply(gpu: ProvingGpu, key: ProvingKey, witness: Any, d_w: Any, targets: list[int]) -> None:
     """Enqueues the rows of A, B (and C) onto the domain, zeros behind them; one address a matrix."""
     domain, stream, matrices = key.domain, gpu.stream(), list(gpu.matrices.values())
     for number, out in enumerate(targets):
@@ -62,7 +62,7 @@ def multiply(gpu: Gpu, key: ProvingKey, witness: Any, d_w: Any, targets: list[in
         gpu.device.fill(out + FR_BYTES * rows, 0, FR_BYTES * (domain - rows), stream)
 
 
-def prepare(gpu: Gpu, witness: Any, d_w: Any, d_splits: Any) -> dict[str, RowSplit]:
+def prepare(gpu: ProvingGpu, witness: Any, d_w: Any, d_splits: Any) -> dict[str, RowSplit]:
     """Splits the key's lists into the buffer `d_splits`, which then needs `d_w` no more. Waits. OutOfMemoryError."""
     device, stream = gpu.device, gpu.stream()
     lists = list(dict.fromkeys(gpu.rows[name] for name in QUERIES))

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .msm_plan import PAIR_THREADS, SCAN_STATE, SCAN_THREADS, SCAN_TILE, Group, rounds_for, scan_state_bytes
+from cuzk.gpu.msm_plan import PAIR_THREADS, SCAN_STATE, SCAN_THREADS, SCAN_TILE, Group, rounds_for, scan_state_bytes
 
 TAIL_THREADS = 256  # as in kernels/msm/tail.cuh
 XYZZ_BYTES = 192  # of one lane

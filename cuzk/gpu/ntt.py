@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from cuzk.errors import OutOfMemoryError
-
-from .arena import Layout
-from .ntt_plan import FR_BYTES, PassCall, Table, natural_to_reversed, reversed_to_natural, transform_for
+from cuzk.gpu.arena import Layout
+from cuzk.gpu.ntt_plan import FR_BYTES, PassCall, Table, natural_to_reversed, reversed_to_natural, transform_for
 
 
 class Tables:
