@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from cuzk.cli.proving import print_json, terminal_progress, warn_development
+from cuzk.cli.proving import print_json, terminal_progress, warn_unsafe
 
 
 def add_parser(subparsers: Any) -> None:
@@ -38,8 +38,7 @@ def run(args: argparse.Namespace) -> int:
         from cuzk.cli.inspect_scenario import judge
 
         found["scenario"] = judge(found, args.scenario)
-    if found.get("development"):
-        warn_development(args.file)
+    warn_unsafe(args.file, found.get("unsafe_key", []))
     if args.json:
         print_json(found)
     else:

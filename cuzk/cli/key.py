@@ -14,7 +14,7 @@ import os
 import time
 from typing import Any
 
-from cuzk.cli.proving import print_json, quotient_list, terminal_progress, warn_development
+from cuzk.cli.proving import print_json, quotient_list, terminal_progress, warn_unsafe
 
 
 def add_parser(subparsers: Any) -> None:
@@ -45,6 +45,7 @@ def run(args: argparse.Namespace) -> int:
     from cuzk.groth16 import convert
     from cuzk.groth16.formats.files import require_writable
     from cuzk.groth16.load import load_key
+    from cuzk.groth16.safety import weaknesses
 
     start = time.perf_counter()
     suffix = os.path.splitext(args.output)[1]
@@ -60,16 +61,16 @@ def run(args: argparse.Namespace) -> int:
         key = read_any_vk(args.key)
         convert.write_verifying_key_of(key, args.output)
         what, development = "verifying key", key.development
+        unsafe = weaknesses(key)
     else:
         proving_key = load_key(args.key, args.r1cs)
-        development = proving_key.development
+        development, unsafe = proving_key.development, weaknesses(proving_key.verifying_key())
         if optimise:
             served = convert.optimise(proving_key, args.output, args.quotients, terminal_progress())
             what = "ckey for " + ", ".join(served)
         else:
             what = convert.convert(proving_key, args.output, args.quotients, terminal_progress())
-    if development:
-        warn_development(args.output)
+    warn_unsafe(args.output, unsafe)
     total_s = time.perf_counter() - start
     size = os.path.getsize(args.output)
     if args.json:
@@ -78,6 +79,7 @@ def run(args: argparse.Namespace) -> int:
             "what": what,
             "from": args.key,
             "development_key": development,
+            "unsafe_key": unsafe,
             "size_bytes": size,
             "total_s": total_s,
         }

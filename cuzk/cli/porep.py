@@ -15,7 +15,7 @@ import sys
 import time
 from typing import Any
 
-from cuzk.cli.proving import print_json, quotient_list, terminal_progress, warn_development
+from cuzk.cli.proving import add_allow_unsafe_key, print_json, quotient_list, terminal_progress, warn_unsafe
 
 ZERO = "00" * 32
 _STATED = {"--comm-d": "comm_d_hex", "--comm-r": "comm_r_hex", "--prover-id": "prover_id_hex", "--ticket": "ticket_hex",
@@ -46,6 +46,7 @@ def add_parser(subparsers: Any) -> None:
     verify = verbs.add_parser("verify", help="check a proof against its statement")
     verify.add_argument("directory", metavar="PROOF_DIR", help="with proof.bin and statement.json")
     verify.add_argument("key", metavar="VKEY", help="verifying key, or a proving key")
+    add_allow_unsafe_key(verify)
     inputs = verbs.add_parser("inputs", help="public inputs that follow from a statement")
     inputs.add_argument("statement", metavar="STATEMENT", nargs="?", help="statement.json or seal.json; options replace values")
     inputs.add_argument("--sector", metavar="SIZE", help="2KiB, 8MiB, 512MiB, 32GiB or 64GiB")
@@ -155,6 +156,7 @@ def _setup(args: argparse.Namespace) -> int:
     from cuzk.errors import InputError
     from cuzk.groth16.formats.files import require_writable
     from cuzk.groth16.key import QUOTIENTS
+    from cuzk.groth16.safety import DEVELOPMENT
     from cuzk.groth16.setup.development import key_suffix, setup_development
     from cuzk.groth16.template.system import TemplateSystem
     from cuzk.porep.partition import PartitionMaker
@@ -167,7 +169,7 @@ def _setup(args: argparse.Namespace) -> int:
     require_writable(args.output)
     system = TemplateSystem(PartitionMaker(shape).template)
     setup_development(system, args.output, quotients=args.quotients or QUOTIENTS, progress=terminal_progress())
-    warn_development(args.output)
+    warn_unsafe(args.output, [DEVELOPMENT])
     total_s, size = time.perf_counter() - start, os.path.getsize(args.output)
     if args.json:
         print_json({"key": args.output, "sector": shape.name, "bytes": size, "development_key": True, "total_s": total_s})
@@ -179,6 +181,7 @@ def _setup(args: argparse.Namespace) -> int:
 def _prove(args: argparse.Namespace) -> int:
     from cuzk.errors import InputError
     from cuzk.groth16.formats.files import atomic_write, require_writable, write_text
+    from cuzk.groth16.safety import weaknesses
     from cuzk.porep.files import load_sealed
     from cuzk.porep.ids import hex32
     from cuzk.porep.partition import PartitionMaker
@@ -198,8 +201,7 @@ def _prove(args: argparse.Namespace) -> int:
     sealed = load_sealed(args.directory)
     maker = PartitionMaker(sealed.shape)
     key = load_porep_key(args.key, maker)
-    if key.development:
-        warn_development(key.path)
+    warn_unsafe(key.path, weaknesses(key.verifying_key()))
     made = prove_sector(sealed, key, maker, seed, args.threads, args.quotient, _note)
     try:
         os.makedirs(output, exist_ok=True)
@@ -225,6 +227,7 @@ def _verify(args: argparse.Namespace) -> int:
     from cuzk.errors import InputError
     from cuzk.groth16.formats.proof import read_proofs
     from cuzk.groth16.load import read_any_vk
+    from cuzk.groth16.safety import unsafe_key, weaknesses
     from cuzk.groth16.verify import Verifier, require_valid
     from cuzk.porep.statement import read_statement
 
@@ -234,11 +237,13 @@ def _verify(args: argparse.Namespace) -> int:
     if len(proofs) != len(publics):
         raise InputError(f"{args.directory}: {len(proofs)} proofs; a {statement.shape.name} sector has {len(publics)}")
     key = read_any_vk(args.key)
-    if key.development:
-        warn_development(args.key)
     require_valid(Verifier(key, args.key), proofs, publics)
+    unsafe = weaknesses(key)
+    warn_unsafe(args.key, unsafe)
+    if unsafe and not args.allow_unsafe_key:
+        raise unsafe_key(args.key, unsafe)
     if args.json:
-        print_json({"valid": True, "proofs": len(proofs), "development_key": key.development})
+        print_json({"valid": True, "proofs": len(proofs), "development_key": key.development, "unsafe_key": unsafe})
     else:
         print(f"valid: the {statement.shape.name} sector {statement.ids.sector_number} is sealed")
     return 0

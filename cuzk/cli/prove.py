@@ -7,7 +7,7 @@ import os
 import time
 from typing import Any
 
-from cuzk.cli.proving import print_json, warn_development
+from cuzk.cli.proving import print_json, warn_unsafe
 
 
 def add_parser(subparsers: Any) -> None:
@@ -42,6 +42,7 @@ def run(args: argparse.Namespace) -> int:
     from cuzk.groth16.load import load_key, open_witness
     from cuzk.groth16.prover.blinding import Blinding
     from cuzk.groth16.prover.run import prove
+    from cuzk.groth16.safety import weaknesses
 
     start = time.perf_counter()
     if args.threads is not None and args.threads < 1:
@@ -55,8 +56,8 @@ def run(args: argparse.Namespace) -> int:
     key = load_key(args.key, args.r1cs)
     blinding = Blinding.random() if args.insecure_seed is None else Blinding.from_seed(args.insecure_seed)
     made = prove(key, witness(key), args.quotient, blinding, args.threads)
-    if key.development:
-        warn_development(args.key)
+    unsafe = weaknesses(key.verifying_key())
+    warn_unsafe(args.key, unsafe)
     try:
         os.makedirs(args.output, exist_ok=True)
     except OSError as error:
@@ -71,6 +72,7 @@ def run(args: argparse.Namespace) -> int:
             "verified": True,
             "private": made.private,
             "development_key": key.development,
+            "unsafe_key": unsafe,
             "quotient": made.quotient,
             "public": [str(v) for v in made.public],
             "proof_hex": made.proof.to_bytes().hex(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import time
@@ -32,15 +33,23 @@ def terminal_progress() -> Callable[[str, int, int], None]:
     return show
 
 
-def warn_development(path: object) -> None:
-    """What every verb says of a development key."""
-    print(f"cuzk: {path} is a development key: whoever made it can forge proofs", file=sys.stderr)
+def warn_unsafe(path: object, weaknesses: list[str]) -> None:
+    """What every verb says of a key under which proofs can be forged: a line on stderr for each reason."""
+    for reason in weaknesses:
+        print(f"cuzk: WARNING: {path} {reason}", file=sys.stderr)
+
+
+def add_allow_unsafe_key(parser: argparse.ArgumentParser) -> None:
+    """The option of verbs that judge proofs."""
+    parser.add_argument(
+        "--allow-unsafe-key",
+        action="store_true",
+        help="judge a proof also under a key that lets proofs be forged (a development key, no phase 2 contribution)",
+    )
 
 
 def quotient_list(text: str) -> tuple[str, ...]:
     """An argparse type: `all` or a comma-separated list of quotients."""
-    import argparse
-
     from cuzk.groth16.key import QUOTIENTS
 
     if text == "all":

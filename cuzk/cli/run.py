@@ -163,10 +163,11 @@ def _prove(args: argparse.Namespace, scenario: Scenario) -> tuple[RunResult, dic
         notes.append("not predicted: no calibration of this machine (cuzk calibrate DIR/trace.jsonl -o FILE makes one, "
                      f"--calibration FILE uses it, and so does every run if it is {_own_path()})")  # fmt: skip
         print(f"cuzk: {notes[0]}", file=sys.stderr)
-    if prepared.measured["development_key"]:
-        from cuzk.cli.proving import warn_development
+    from cuzk.cli.proving import warn_unsafe
+    from cuzk.groth16.load import read_any_vk
+    from cuzk.groth16.safety import weaknesses
 
-        warn_development(args.key)
+    warn_unsafe(args.key, weaknesses(read_any_vk(args.key, with_ic=False)))
     progress = progress_line(scenario.workload.proofs)
     result = prove_with(prepared, args.output, trace_path=_trace(args), progress=progress)
     return result, predicted, notes

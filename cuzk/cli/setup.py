@@ -3,6 +3,7 @@
 Of a template (cuzk circuit porep-… --template) no row is expanded, and a .ckey keeps it as one.
 The suffix of KEY says what is written: .zkey (snarkjs), .params (bellman), .ckey (cuzk: every quotient, mapped).
 Without --ptau this machine draws the secrets; they are never written, and the key is marked as a development key.
+A key made with --ptau is not one to prove with either, before somebody contributes to it (cuzk key contribute).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 import time
 from typing import Any
 
-from cuzk.cli.proving import print_json, quotient_list, terminal_progress, warn_development
+from cuzk.cli.proving import print_json, quotient_list, terminal_progress, warn_unsafe
 
 
 def add_parser(subparsers: Any) -> None:
@@ -37,6 +38,7 @@ def run(args: argparse.Namespace) -> int:
     from cuzk.groth16.formats.files import require_writable
     from cuzk.groth16.key import QUOTIENTS
     from cuzk.groth16.load import read_r1cs_system
+    from cuzk.groth16.safety import weaknesses
     from cuzk.groth16.setup.development import key_suffix, setup_development
 
     start = time.perf_counter()
@@ -63,8 +65,8 @@ def run(args: argparse.Namespace) -> int:
         key = setup_development(system, args.output, quotients=quotients, progress=progress)
     if args.vkey:
         write_verifying_key_of(key, args.vkey)
-    if key.development:
-        warn_development(args.output)
+    unsafe = weaknesses(key)
+    warn_unsafe(args.output, unsafe)
     total_s = time.perf_counter() - start
     files = {"key": args.output, **({"vkey": args.vkey} if args.vkey else {})}
     if args.json:
@@ -73,6 +75,7 @@ def run(args: argparse.Namespace) -> int:
             "files": files,
             "kind": suffix[1:],
             "development_key": key.development,
+            "unsafe_key": unsafe,
             "n_constraints": system.n_constraints,
             "n_wires": system.n_wires,
             "n_public": system.n_public,

@@ -1,7 +1,8 @@
 """`cuzk verify VKEY PUBLIC PROOF …` or `cuzk verify BUNDLE.prf`: strict verification, several proofs at once.
 
 Checked: number and range of public signals, coordinates, curve and subgroup of every point, the pairing equation.
-Several proofs are checked by one random linear combination; if it fails the first bad proof is named.
+Several proofs are checked by one random linear combination; if it fails the first bad proof is named. Under a key that
+lets proofs be forged (a development key, no phase 2 contribution, a known delta) no proof is valid: exit 6.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import argparse
 import sys
 from typing import Any
 
-from cuzk.cli.proving import print_json, warn_development
+from cuzk.cli.proving import add_allow_unsafe_key, print_json, warn_unsafe
 
 
 def add_parser(subparsers: Any) -> None:
@@ -22,18 +23,20 @@ def add_parser(subparsers: Any) -> None:
         help="a bundle (.prf); or a verifying key (JSON, .vk, or a proving key) and one or more pairs PUBLIC PROOF. "
         "PUBLIC may be a list of lists, PROOF several proofs of 192 bytes",
     )
+    add_allow_unsafe_key(parser)
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
 
 
 def run(args: argparse.Namespace) -> int:
     from cuzk.errors import InputError, ProofInvalid
     from cuzk.groth16.formats.proof import read_bundle
+    from cuzk.groth16.safety import unsafe_key, weaknesses
 
     if len(args.files) == 1:
         from cuzk.groth16.verify import verify_bundle
 
         bundle = read_bundle(args.files[0])
-        count, n_public, development = len(bundle.proofs), bundle.key.n_public, False
+        key, count = bundle.key, len(bundle.proofs)
 
         def check() -> None:
             verify_bundle(bundle, args.files[0])
@@ -47,16 +50,18 @@ def run(args: argparse.Namespace) -> int:
         key = read_any_vk(args.files[0])
         publics = [public for path in args.files[1::2] for public in read_public(path)]
         proofs = [proof for path in args.files[2::2] for proof in read_proofs(path)]
-        count, n_public, development = len(proofs), key.n_public, key.development
+        count = len(proofs)
 
         def check() -> None:
             require_valid(Verifier(key, args.files[0]), proofs, publics)
 
-    if development:
-        warn_development(args.files[0])
-    found = {"proofs": count, "n_public": n_public, "development_key": development}
+    unsafe = weaknesses(key)
+    warn_unsafe(args.files[0], unsafe)
+    found = {"proofs": count, "n_public": key.n_public, "development_key": key.development, "unsafe_key": unsafe}
     try:
         check()
+        if unsafe and not args.allow_unsafe_key:
+            raise unsafe_key(args.files[0], unsafe)
     except ProofInvalid as error:
         if args.json:
             print_json({"valid": False, "reason": str(error), **found})

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from cuzk.errors import FormatError
+from cuzk.groth16 import points
 from cuzk.groth16.field import FQ_MODULUS, first_not_below
 from cuzk.groth16.formats.files import Path
+from cuzk.groth16.formats.vk import FIXED, FIXED_SIZES, VerifyingKey
 from cuzk.groth16.progress import Progress, silent
 
 CHUNK = 1 << 14
@@ -50,8 +52,12 @@ def _check_points(
     sample: int | None,
     progress: Progress,
     may_be_infinity: bool = True,
+    numbers: np.ndarray | None = None,
 ) -> int:
-    """Check mont points, `(n, 12)` or `(n, 24)`. Returns how many were checked; raises FormatError at the first bad one."""
+    """Check mont points, `(n, 12)` or `(n, 24)`. Returns how many were checked; raises FormatError at the first bad one.
+
+    `numbers`: which points of the list these are, where they are not all of it.
+    """
     from cuzk import native
 
     rows = _rows(len(points), sample)
@@ -63,6 +69,7 @@ def _check_points(
 
         def fail(bad: int, message: str, first: int = first) -> FormatError:
             row = first + bad if rows is None else int(rows[first + bad])
+            row = row if numbers is None else int(numbers[row])
             at = None if offset is None else offset + points.shape[1] * 8 * row
             return FormatError(path, f"point {row} {message}", offset=at, section=name)
 
@@ -83,10 +90,11 @@ def _zkey(path: Path, sample: int | None, progress: Progress) -> dict:
     from cuzk.groth16.formats.zkey import ZkeyFile
 
     file = ZkeyFile(path)
-    h = file.header
-    for name in ("alpha_g1", "beta_g1", "beta_g2", "gamma_g2", "delta_g1", "delta_g2"):
-        offset = file.container.section(2).offset
-        _check_points(path, f"2 (header), {name}", getattr(h, name), offset, None, silent, may_be_infinity=False)
+    h, head = file.header, file.container.section(2)
+    at = head.offset + head.size
+    for name, size in zip(reversed(FIXED), reversed(FIXED_SIZES), strict=True):  # the last part of the section
+        at -= size
+        _check_points(path, f"{head.label}, {name}", getattr(h, name), at, None, silent, may_be_infinity=False)
     lists = {3: file.ic, 5: file.a, 6: file.b_g1, 7: file.b_g2, 8: file.l, 9: file.h}
     checked = 6
     for section_id, points in lists.items():
@@ -123,7 +131,7 @@ def _ckey(path: Path, sample: int | None, progress: Progress) -> dict:
 
 
 def _params(path: Path, sample: int | None, progress: Progress) -> dict:
-    from cuzk.groth16.formats.params import POINT_BYTES, ParamsFile
+    from cuzk.groth16.formats.params import ParamsFile
 
     file = ParamsFile(path)
     checked = _check_verifying_key(file.verifying_key(), path)
@@ -132,9 +140,9 @@ def _params(path: Path, sample: int | None, progress: Progress) -> dict:
         total = part.count if rows is None else len(rows)
         for first in range(0, total, CHUNK):
             last = min(first + CHUNK, total)
-            chosen = slice(first, last) if rows is None else rows[first:last]
-            offset = part.offset + POINT_BYTES[name] * first if rows is None else None
-            _check_points(path, name, part.mont(path, chosen), offset, None, silent, may_be_infinity=False)
+            chosen = np.arange(first, last) if rows is None else rows[first:last]
+            mont = part.mont(path, slice(first, last) if rows is None else chosen)
+            _check_points(path, name, mont, part.offset, None, silent, may_be_infinity=False, numbers=chosen)
             progress(f"checking {name}", last, total)
         checked += total
     return {"points_checked": checked}
@@ -191,12 +199,27 @@ def _small_values(values: np.ndarray) -> Iterator[int]:
         yield int(((chunk[:, 0] <= 1) & ~chunk[:, 1:].any(axis=1)).sum())
 
 
-def _check_verifying_key(key: object, path: Path) -> int:
-    """Load every point of a verifying key. Raises InputError at the first bad one; returns their number."""
+def _check_verifying_key(key: VerifyingKey, path: Path) -> int:
+    """Load every point of a verifying key, those that only its binary form has included. Raises InputError at the first bad
+    one; returns their number.
+    """
     from cuzk.groth16.verify import Verifier
 
-    verifier = Verifier(key, str(path))  # type: ignore[arg-type]
-    return 4 + len(verifier.key.ic)
+    Verifier(key, str(path))
+    found = 4 + len(key.ic)
+    for name in ("beta_g1", "delta_g1"):
+        be = getattr(key, name)
+        if be is None:
+            continue
+        found += 1
+        where = key.place(name) if key.place else (path, "verifying key", None)
+        try:
+            points.load(be)
+        except points.PointError as error:
+            raise FormatError(where[0], f"{name}: {error}", section=where[1], offset=where[2]) from error
+        if not any(be):
+            raise FormatError(where[0], f"{name}: the point at infinity", section=where[1], offset=where[2])
+    return found
 
 
 def _small(path: Path, kind: str) -> dict:
@@ -212,8 +235,6 @@ def _small(path: Path, kind: str) -> dict:
         verify_bundle(bundle, str(path))
         return {"proofs_verified": len(bundle.proofs)}
     if kind in ("proof", "proof.json"):
-        from cuzk.groth16 import points
-
         for number, proof in enumerate(read_proofs(path)):
             for element in (proof.a, proof.b, proof.c):
                 try:

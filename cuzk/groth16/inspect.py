@@ -11,6 +11,7 @@ from cuzk.groth16.formats.files import Path, map_file
 from cuzk.groth16.formats.mapped import MappedFile
 
 FR_BYTES, G1_BYTES, G2_BYTES = 32, 96, 192
+KEYS = ("zkey", "ckey", "params", "vk", "verification_key.json")
 TRANSFORMS = {"bellman": 7, "odd-coset": 6, "c-free": 4}
 
 
@@ -84,7 +85,15 @@ def inspect(path: Path) -> dict:
         "prf": _prf,
     }
     found = {"file": os.fspath(path), "kind": kind, "size_bytes": os.path.getsize(path), "curve": "bls12381"}
-    return {**found, **readers[kind](path)}
+    found |= readers[kind](path)
+    return {**found, "unsafe_key": _unsafe(path)} if kind in KEYS else found
+
+
+def _unsafe(path: Path) -> list[str]:
+    from cuzk.groth16.load import read_any_vk
+    from cuzk.groth16.safety import weaknesses
+
+    return weaknesses(read_any_vk(path, with_ic=False))
 
 
 def _circuit(n_wires: int, n_public: int, domain: int, n_constraints: int | None = None, nonzeros: dict | None = None) -> dict:
@@ -350,8 +359,10 @@ def as_text(found: dict) -> str:
         elif name == "scenario":
             lines.append(f"  under {value['scenario']}: {value['line']}")
             lines += [f"    the scenario's circuit has other counts: {value['differs']}"] if value["differs"] else []
+        elif name == "unsafe_key":
+            lines += [f"  UNSAFE: the key {reason}" for reason in value]
         elif name == "development":
-            lines += ["  DEVELOPMENT KEY: whoever made it can forge proofs"] if value else []
+            lines += ["  DEVELOPMENT KEY"] if value else []
         else:
             lines.append(f"  {name}: {value if isinstance(value, str) else json.dumps(value)}")
     return "\n".join(lines)

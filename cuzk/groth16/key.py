@@ -23,6 +23,9 @@ from cuzk.groth16.template.system import System
 QUOTIENTS = ("c-free", "odd-coset", "bellman")
 """Ways to get Σ (A·B − C) from the key, best first: 4, 6 and 7 transforms."""
 
+PLACES = {"alpha_g1": "alpha", "beta_g2": "beta", "gamma_g2": "gamma", "delta_g2": "delta"}
+"""What the verifying key calls its points."""
+
 
 @dataclass
 class Query:
@@ -157,9 +160,9 @@ class ProvingKey:
         assert found is not None  # require_quotient has seen to it
         return found
 
-    def verifying_key(self) -> VerifyingKey:
-        """The key's public half."""
+    def verifying_key(self, with_ic: bool = True) -> VerifyingKey:
+        """The key's public half; without IC it takes the same time for any number of public signals."""
         names = ("alpha_g1", "beta_g2", "gamma_g2", "delta_g2", "beta_g1", "delta_g1")
-        fixed = {name: self._be(name[:-3], getattr(self, name)) for name in names}
-        ic = tuple(self._be(f"IC[{i}]", self.ic[i : i + 1]) for i in range(len(self.ic)))
+        fixed = {name: self._be(PLACES.get(name, name), getattr(self, name)) for name in names}
+        ic = tuple(self._be(f"IC[{i}]", self.ic[i : i + 1]) for i in range(len(self.ic) if with_ic else 0))
         return VerifyingKey(ic=ic, development=self.development, place=self.place, **fixed)

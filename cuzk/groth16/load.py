@@ -41,8 +41,10 @@ def load_key(path: Path, r1cs: Path | None = None) -> ProvingKey:
     return key
 
 
-def read_any_vk(path: Path) -> VerifyingKey:
-    """The verifying key in a file: one of its own (JSON or binary), or the public half of any proving key."""
+def read_any_vk(path: Path, with_ic: bool = True) -> VerifyingKey:
+    """The verifying key in a file: one of its own (JSON or binary), or the public half of any proving key, which is read in
+    constant time without its IC.
+    """
     from cuzk.groth16.formats.ckey import CkeyFile
     from cuzk.groth16.formats.params import ParamsFile
     from cuzk.groth16.formats.vk import HEAD_BYTES, read_vk
@@ -50,13 +52,13 @@ def read_any_vk(path: Path) -> VerifyingKey:
     data = map_file(path)
     magic = data[:8].tobytes()
     if magic[:4] == b"zkey":
-        return _from_zkey(path).verifying_key()
+        return _from_zkey(path).verifying_key(with_ic)
     if magic == b"cuzk-key":
-        return CkeyFile(path).key(check_wires=False).verifying_key()
+        return CkeyFile(path).key(check_wires=False).verifying_key(with_ic)
     if magic.lstrip()[:1] != b"{" and len(data) > HEAD_BYTES + 4:
         n_ic = int.from_bytes(data[HEAD_BYTES : HEAD_BYTES + 4].tobytes(), "big")
         if len(data) > HEAD_BYTES + 4 + 96 * n_ic and n_ic:
-            return ParamsFile(path).verifying_key()
+            return ParamsFile(path).verifying_key(with_ic)
     return read_vk(path)
 
 

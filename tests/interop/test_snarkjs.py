@@ -180,8 +180,8 @@ def test_command_line_from_circuit_to_verification(tools, built, tmp_path):
     assert made["schema_version"] == 1 and made["development_key"] and made["domain"] == 32
     proved = cuzk("prove", key, one.path("wtns"), "-o", out, "--json")
     assert proved["verified"] and proved["private"] and len(bytes.fromhex(proved["proof_hex"])) == 192
-    assert cuzk("verify", vkey, out / "public.json", out / "proof.json", "--json")["valid"]
-    assert cuzk("verify", vkey, out / "public.json", out / "proof.bin", "--json")["valid"]
+    assert cuzk("verify", vkey, out / "public.json", out / "proof.json", "--allow-unsafe-key", "--json")["valid"]
+    assert cuzk("verify", vkey, out / "public.json", out / "proof.bin", "--allow-unsafe-key", "--json")["valid"]
     job = {"do": "verify", "vkey": vkey, "proof": out / "proof.json", "publics": out / "public.json"}
     assert tools.run(job) == [True]
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cuzk.errors import FormatError
+from cuzk.groth16 import points
 from cuzk.groth16.formats.files import Path, atomic_write, map_file
 from cuzk.groth16.formats.vk import HEAD_BYTES, VerifyingKey, parse_binary
 
@@ -46,25 +47,23 @@ class PointList:
 
         raw = self.raw if index is None else self.raw[index]
         size = POINT_BYTES[self.name]
-        points = np.empty((len(raw), size // 8), dtype=np.uint64)
+        mont = np.empty((len(raw), size // 8), dtype=np.uint64)
         convert = native.g1_from_be_uncompressed if size == 96 else native.g2_from_be_uncompressed
         for first in range(0, len(raw), CHUNK):
             chunk = np.ascontiguousarray(raw[first : first + CHUNK])
             try:
-                points[first : first + CHUNK] = convert(chunk)
+                mont[first : first + CHUNK] = convert(chunk)
             except ValueError as error:
                 raise self._undecodable(path, chunk, first, index) from error
-        finite = points.any(axis=1)
+        finite = mont.any(axis=1)
         if not finite.all():
             bad = int(np.argmin(finite))
             message = f"point {bad} is infinity, which this format leaves out"
             raise FormatError(path, message, offset=self.offset + size * bad, section=self.name)
-        return points
+        return mont
 
     def _undecodable(self, path: Path, chunk: np.ndarray, first: int, index: np.ndarray | slice | None) -> FormatError:
         """The error for the first point of a chunk that is no encoding, with its place in the file."""
-        from cuzk.groth16 import points
-
         row, message = first, "not an uncompressed encoding"
         for within, raw in enumerate(chunk):
             try:
@@ -146,9 +145,12 @@ class ParamsFile:
             message = f"{counts['a']} points, fewer than the {self.n_inputs} inputs, which all have one"
             raise FormatError(self.path, message, offset=self.lists["a"].offset - 4, section="a")
 
-    def verifying_key(self) -> VerifyingKey:
-        """The key at the head of the file."""
-        key, _ = parse_binary(self.path, self.data[: self._key_bytes].tobytes())
+    def verifying_key(self, with_ic: bool = True) -> VerifyingKey:
+        """The key at the head of the file; with one IC point only if not `with_ic`."""
+        data = self.data[: self._key_bytes if with_ic else HEAD_BYTES].tobytes()
+        if not with_ic:
+            data += struct.pack(">I", 1) + points.to_zcash(points.G1_INFINITY)
+        key, _ = parse_binary(self.path, data)
         return VerifyingKey(**{**key.__dict__, "development": self.development})
 
     @property

@@ -25,7 +25,7 @@ FIXED_SIZES = (96, 96, 192, 192, 96, 192)
 
 Place = tuple[Path, str, int]
 """File, section, byte offset."""
-_OFFSETS = {"alpha": 0, "beta": 192, "gamma": 384, "delta": 672}
+_OFFSETS = {"alpha": 0, "beta_g1": 96, "beta": 192, "gamma": 384, "delta_g1": 576, "delta": 672}
 
 
 def element_place(path: Path, fixed: tuple[str, int], ic: tuple[str, int]) -> Callable[[str], Place]:

@@ -134,8 +134,10 @@ def test_a_newcomers_path(circuits, tmp_path, capsys):
     assert "development key" in err
     assert len((out / "proof.bin").read_bytes()) == 192
     for proof in ("proof.json", "proof.bin"):
-        code, found, err = cuzk(capsys, "verify", vkey, out / "public.json", out / proof, "--json")
+        code, found, err = cuzk(capsys, "verify", vkey, out / "public.json", out / proof, "--json", "--allow-unsafe-key")
         assert code == 0 and found["valid"] and found["development_key"] and "development key" in err
+        code, found, _ = cuzk(capsys, "verify", vkey, out / "public.json", out / proof, "--json")
+        assert code == 6 and not found["valid"] and "development key" in found["reason"]
     ckey = tmp_path / "k.ckey"
     code, made, err = cuzk(capsys, "key", "optimise", key, "--r1cs", r1cs, "-o", ckey, "--json")
     assert code == 0 and made["development_key"]

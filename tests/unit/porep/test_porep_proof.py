@@ -25,15 +25,16 @@ def test_2_kib_sector_sealed_proved_and_verified(tmp_path, capsys):
     assert key.stat().st_size - 1_114_707_768 in range(0, 4096)  # and the mark of a development key
     assert main(["porep", "prove", str(sector), str(keys), "--seed", "07" * 32, "-o", str(proof)]) == 0
     capsys.readouterr()
+    assert main(["porep", "verify", str(proof), str(key)]) == 6  # a development key
     for verifying in (key, key.with_suffix(".vk")):
-        assert main(["porep", "verify", str(proof), str(verifying)]) == 0
+        assert main(["porep", "verify", str(proof), str(verifying), "--allow-unsafe-key"]) == 0
     assert "sector 5 is sealed" in capsys.readouterr().out
     public = [int(v) for v in json.loads((proof / "public.json").read_text())[0]]
     assert Verifier(vk).accepts(Proof.from_bytes((proof / "proof.bin").read_bytes()), public)
     statement = json.loads((proof / "statement.json").read_text())
     for change in ({"sector_number": 6}, {"seed_hex": "08" * 32}, {"comm_r_hex": statement["comm_d_hex"]}):
         (proof / "statement.json").write_text(json.dumps(statement | change))
-        assert main(["porep", "verify", str(proof), str(key)]) == 6
+        assert main(["porep", "verify", str(proof), str(key), "--allow-unsafe-key"]) == 6
 
 
 @pytest.mark.slow
@@ -45,7 +46,7 @@ def test_a_partition_as_a_template_and_bits(tmp_path, capsys):
     assert main(["setup", template, "-o", key, "--quotients", "c-free"]) == 0
     assert main(["porep", "witness", "--synthetic", "2KiB", *given, "-o", bits]) == 0
     assert main(["prove", key, bits, "-o", out]) == 0
-    assert main(["verify", key, f"{out}/public.json", f"{out}/proof.json"]) == 0
+    assert main(["verify", key, f"{out}/public.json", f"{out}/proof.json", "--allow-unsafe-key"]) == 0
     assert "proof verified" in capsys.readouterr().out
 
 
@@ -57,5 +58,5 @@ def test_c_free_proof_of_a_2_kib_sector(tmp_path, capsys):
     assert main(["porep", "seal", "--sector", "2KiB", str(data), "-o", str(sector)]) == 0
     assert main(["porep", "setup", "--sector", "2KiB", "-o", str(key), "--quotients", "c-free"]) == 0
     assert main(["porep", "prove", str(sector), str(key)]) == 0
-    assert main(["porep", "verify", str(sector / "proof"), str(key)]) == 0
+    assert main(["porep", "verify", str(sector / "proof"), str(key), "--allow-unsafe-key"]) == 0
     assert "sealed" in capsys.readouterr().out
