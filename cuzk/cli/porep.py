@@ -180,8 +180,8 @@ def _setup(args: argparse.Namespace) -> int:
 
 def _prove(args: argparse.Namespace) -> int:
     from cuzk.errors import InputError
-    from cuzk.groth16.formats.files import atomic_write, require_writable, write_text
     from cuzk.groth16.safety import weaknesses
+    from cuzk.outputs import file_set, require_folder
     from cuzk.porep.files import load_sealed
     from cuzk.porep.ids import hex32
     from cuzk.porep.partition import PartitionMaker
@@ -194,24 +194,17 @@ def _prove(args: argparse.Namespace) -> int:
     seed = hex32(args.seed, "--seed")
     output = args.output or os.path.join(args.directory, "proof")
     paths = {name: os.path.join(output, name) for name in ("proof.bin", "public.json", "statement.json")}
-    if os.path.exists(output):
-        if not os.path.isdir(output):
-            raise InputError(f"{output}: is not a directory")
-        require_writable(*paths.values())
+    require_folder(output, *paths)
     sealed = load_sealed(args.directory)
     maker = PartitionMaker(sealed.shape)
     key = load_porep_key(args.key, maker)
     warn_unsafe(key.path, weaknesses(key.verifying_key()))
     made = prove_sector(sealed, key, maker, seed, args.threads, args.quotient, _note)
-    try:
-        os.makedirs(output, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{output}: {error.strerror}") from error
     statement = Statement(sealed.shape, sealed.ids, sealed.comm_d, sealed.comm_r, seed, sealed.version)
-    with atomic_write(paths["proof.bin"]) as file:
-        file.write(b"".join(m.proof.to_bytes() for m in made))
-    write_text(paths["public.json"], json.dumps([[str(v) for v in m.public] for m in made], indent=1) + "\n")
-    write_text(paths["statement.json"], json.dumps(statement.document(), indent=2) + "\n")
+    with file_set(output, *paths) as stage:
+        (stage / "proof.bin").write_bytes(b"".join(m.proof.to_bytes() for m in made))
+        (stage / "public.json").write_text(json.dumps([[str(v) for v in m.public] for m in made], indent=1) + "\n")
+        (stage / "statement.json").write_text(json.dumps(statement.document(), indent=2) + "\n")
     total_s = time.perf_counter() - start
     if args.json:
         print_json({"verified": True, "development_key": key.development, "partitions": len(made),

@@ -9,6 +9,8 @@ from typing import Any
 
 from cuzk.cli.proving import print_json, warn_unsafe
 
+FILES = ("proof.json", "public.json", "proof.bin")
+
 
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("prove", help="make one proof", description=__doc__)
@@ -37,35 +39,28 @@ def run(args: argparse.Namespace) -> int:
     # NumPy's BLAS is not used; starting its threads costs a short proof a tenth of its time.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from cuzk.errors import InputError
-    from cuzk.groth16.formats.files import atomic_write, require_writable, write_text
     from cuzk.groth16.formats.proof import proof_json, public_json
     from cuzk.groth16.load import load_key, open_witness
     from cuzk.groth16.prover.blinding import Blinding
     from cuzk.groth16.prover.run import prove
     from cuzk.groth16.safety import weaknesses
+    from cuzk.outputs import file_set, require_folder
 
     start = time.perf_counter()
     if args.threads is not None and args.threads < 1:
         raise InputError("--threads must be at least 1")
-    if os.path.exists(args.output) and not os.path.isdir(args.output):
-        raise InputError(f"{args.output}: is not a directory")
-    paths = {name: os.path.join(args.output, name) for name in ("proof.json", "public.json", "proof.bin")}
-    if os.path.isdir(args.output):
-        require_writable(*paths.values(), inputs=(args.key, args.witness, args.r1cs))
+    require_folder(args.output, *FILES, inputs=(args.key, args.witness, args.r1cs))
+    paths = {name: os.path.join(args.output, name) for name in FILES}
     witness = open_witness(args.witness)
     key = load_key(args.key, args.r1cs)
     blinding = Blinding.random() if args.insecure_seed is None else Blinding.from_seed(args.insecure_seed)
     made = prove(key, witness(key), args.quotient, blinding, args.threads)
     unsafe = weaknesses(key.verifying_key())
     warn_unsafe(args.key, unsafe)
-    try:
-        os.makedirs(args.output, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{args.output}: {error.strerror}") from error
-    write_text(paths["proof.json"], proof_json(made.proof))
-    write_text(paths["public.json"], public_json(made.public))
-    with atomic_write(paths["proof.bin"]) as file:
-        file.write(made.proof.to_bytes())
+    with file_set(args.output, *FILES) as stage:
+        (stage / "proof.json").write_text(proof_json(made.proof))
+        (stage / "public.json").write_text(public_json(made.public))
+        (stage / "proof.bin").write_bytes(made.proof.to_bytes())
     total_s = time.perf_counter() - start
     if args.json:
         document = {

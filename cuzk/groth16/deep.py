@@ -47,7 +47,7 @@ def _rows(count: int, sample: int | None) -> np.ndarray | None:
 def _check_points(
     path: Path,
     name: str,
-    points: np.ndarray,
+    mont: np.ndarray,
     offset: int | None,
     sample: int | None,
     progress: Progress,
@@ -60,17 +60,17 @@ def _check_points(
     """
     from cuzk import native
 
-    rows = _rows(len(points), sample)
-    total = len(points) if rows is None else len(rows)
-    check = native.check_g1 if points.shape[1] == 12 else native.check_g2
+    rows = _rows(len(mont), sample)
+    total = len(mont) if rows is None else len(rows)
+    check = native.check_g1 if mont.shape[1] == 12 else native.check_g2
     for first in range(0, total, CHUNK):
         chosen = slice(first, first + CHUNK) if rows is None else rows[first : first + CHUNK]
-        chunk = np.ascontiguousarray(points[chosen])
+        chunk = np.ascontiguousarray(mont[chosen])
 
         def fail(bad: int, message: str, first: int = first) -> FormatError:
             row = first + bad if rows is None else int(rows[first + bad])
             row = row if numbers is None else int(numbers[row])
-            at = None if offset is None else offset + points.shape[1] * 8 * row
+            at = None if offset is None else offset + mont.shape[1] * 8 * row
             return FormatError(path, f"point {row} {message}", offset=at, section=name)
 
         bad = first_not_below(chunk.reshape(-1, 6), FQ_MODULUS)
@@ -97,9 +97,9 @@ def _zkey(path: Path, sample: int | None, progress: Progress) -> dict:
         _check_points(path, f"{head.label}, {name}", getattr(h, name), at, None, silent, may_be_infinity=False)
     lists = {3: file.ic, 5: file.a, 6: file.b_g1, 7: file.b_g2, 8: file.l, 9: file.h}
     checked = 6
-    for section_id, points in lists.items():
+    for section_id, found in lists.items():
         section = file.container.section(section_id)
-        checked += _check_points(path, section.label, points, section.offset, sample, progress)
+        checked += _check_points(path, section.label, found, section.offset, sample, progress)
     system = file.constraints()
     return {"points_checked": checked, "coefficients_checked": system.a.nonzeros + system.b.nonzeros}
 
@@ -111,8 +111,8 @@ def _ckey(path: Path, sample: int | None, progress: Progress) -> dict:
     key = file.key()
     checked = 0
     for name in ("g1", "g2"):
-        points = file.mapped.array(name, "u8", (3, -1))
-        checked += _check_points(path, name, points, file.mapped.offset(name), None, silent, may_be_infinity=False)
+        fixed = file.mapped.array(name, "u8", (3, -1))
+        checked += _check_points(path, name, fixed, file.mapped.offset(name), None, silent, may_be_infinity=False)
     lists = {
         "ic": key.ic,
         "a_points": key.a_query.points,
@@ -123,9 +123,9 @@ def _ckey(path: Path, sample: int | None, progress: Progress) -> dict:
         "h_odd": key.h_odd,
         "h_monomial": key.h_monomial,
     }
-    for name, points in lists.items():
-        if points is not None:
-            checked += _check_points(path, name, points, file.mapped.offset(name), sample, progress)
+    for name, found in lists.items():
+        if found is not None:
+            checked += _check_points(path, name, found, file.mapped.offset(name), sample, progress)
     system = key.system
     return {"points_checked": checked, "coefficients_checked": sum(system.nonzeros())}
 

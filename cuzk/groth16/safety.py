@@ -1,8 +1,8 @@
 """Verifying keys under which a proof proves nothing, and how that shows.
 
-Soundness rests on alpha, beta, delta (and tau) that nobody knows, and on delta not being a known multiple of gamma: with delta =
-k·gamma anybody sets A = alpha, B = beta, C = −1/k·IC(x), which verifies for any public input x. [Groth 2016, §3.2: the equation
-e(A, B) = e(alpha, beta)·e(IC(x), gamma)·e(C, delta).] The first key of a phase 2 has delta = gamma = 1, whatever the powers of tau.
+Soundness rests on alpha, beta, delta (and tau) that nobody knows, and on delta not being a known multiple of gamma: with
+delta = k·gamma anybody sets A = alpha, B = beta, C = −1/k·IC(x), which verifies for any public input x. [Groth 2016, §3.2:
+e(A, B) = e(alpha, beta)·e(IC(x), gamma)·e(C, delta).] The first key of a phase 2 has delta = gamma = 1.
 """
 
 from __future__ import annotations
@@ -40,9 +40,7 @@ def weaknesses(key: VerifyingKey) -> list[str]:
     known["alpha"] = _Multiples(points.G1_GENERATOR).of(key.alpha_g1)
     if known["gamma"] == 1:
         known["gamma"] = 0  # so it is in every ceremony's keys, and does no harm beside a secret delta
-    found += [
-        f"has no secret {name}: it is {value}·generator, which no ceremony gives" for name, value in known.items() if value
-    ]
+    found += [f"has no secret {name}: it is {value}·generator, which no ceremony gives" for name, value in known.items() if value]
     return found
 
 

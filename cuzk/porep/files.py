@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import numpy as np
 from cuzk.circuits.porep.shape import NODE_BYTES, Shape
 from cuzk.errors import FormatError, InputError
 from cuzk.groth16.formats.files import map_file
+from cuzk.outputs import whole_directory
 from cuzk.porep.ids import hex32, version_of
 from cuzk.porep.sealing import Sealed
 from cuzk.porep.statement import Statement, read_json, read_statement
@@ -28,17 +28,12 @@ _COMMS = {"tree_d": "comm_d", "tree_c": "comm_c", "tree_r_last": "comm_r_last"}
 
 
 def save_sealed(sealed: Sealed, directory: str | os.PathLike[str]) -> None:
-    """Writes everything beside `directory` and renames it at the end. Raises InputError if there is something there."""
-    target = Path(directory)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise InputError(f"{target}: exists already; a sealed sector needs a new or empty directory")
-    temporary = target.with_name(f"{target.name}.{os.getpid()}.part")
+    """The directory appears whole or not at all. Raises InputError if there is something there."""
     statement = Statement(sealed.shape, sealed.ids, sealed.comm_d, sealed.comm_r, None, sealed.version)
     document = statement.document()
     document |= {"comm_c_hex": sealed.comm_c.hex(), "comm_r_last_hex": sealed.comm_r_last.hex(),
                  "replica_id_hex": sealed.replica_id.hex()}  # fmt: skip
-    try:
-        temporary.mkdir(parents=True)
+    with whole_directory(directory) as temporary:
         for i, labels in enumerate(sealed.labels, 1):
             (temporary / f"layer-{i}.bin").write_bytes(labels.tobytes())
         (temporary / "replica.bin").write_bytes(sealed.tree_r_last.levels[0].tobytes())
@@ -47,13 +42,6 @@ def save_sealed(sealed: Sealed, directory: str | os.PathLike[str]) -> None:
                 for level in getattr(sealed, name).levels[name == "tree_r_last" :]:
                     out.write(level.tobytes())
         (temporary / "seal.json").write_text(json.dumps(document, indent=2) + "\n")
-        if target.exists():
-            target.rmdir()
-        os.replace(temporary, target)
-    except OSError as error:
-        raise InputError(f"{target}: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _nodes(path: Path, count: int) -> np.ndarray:

@@ -46,6 +46,8 @@ class TraceWriter:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
         # a device or a pipe is written to as it is: a rename would put a file in its place
         special = self._target.exists() and not self._target.is_file()
+        if not special:
+            self._target = Path(os.path.realpath(self._target))  # a link stays
         self._part = self._target if special else self._target.with_name(self._target.name + ".part")
         self._file: IO[str] | None = open(self._part, "w", encoding="utf-8")  # noqa: SIM115 - lives until close()
         self._file.write(_line({"trace": VERSION, **header}))

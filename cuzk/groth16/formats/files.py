@@ -1,19 +1,18 @@
-"""Mapping files for reading, and writing them so that a reader never sees half of one."""
+"""Mapping files for reading."""
 
 from __future__ import annotations
 
-import contextlib
 import mmap
 import os
 import stat
-import tempfile
-from collections.abc import Iterable, Iterator
 from os import PathLike, fspath
-from typing import BinaryIO
 
 import numpy as np
 
 from cuzk.errors import FormatError, InputError
+from cuzk.outputs import atomic_write, require_writable, write_text
+
+__all__ = ["Path", "atomic_write", "map_file", "read_small", "require_writable", "write_text"]
 
 Path = str | PathLike[str]
 
@@ -42,55 +41,3 @@ def read_small(path: Path, limit_bytes: int = 1 << 26) -> bytes:
     if len(data) > limit_bytes:
         raise FormatError(path, f"{len(data)} bytes are too many for this kind of file")
     return data.tobytes()
-
-
-@contextlib.contextmanager
-def atomic_write(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
-    """A binary file that appears under `path` only when the block ends without an exception."""
-    target = os.path.abspath(fspath(path))
-    try:
-        handle, name = tempfile.mkstemp(prefix=os.path.basename(target) + ".", suffix=".part", dir=os.path.dirname(target))
-    except OSError as error:
-        raise InputError(f"{fspath(path)}: {error.strerror or error}") from error
-    try:
-        with os.fdopen(handle, "w+b") as file:
-            yield file
-        if not private:
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(name, 0o666 & ~mask)
-        os.replace(name, target)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        if isinstance(error, OSError):
-            raise InputError(f"{fspath(path)}: {error.strerror or error}") from error
-        raise
-
-
-def require_writable(*paths: Path | None, inputs: Iterable[Path | None] = ()) -> None:
-    """Check before long work that files can be written there, and that none takes the place of another or of an input.
-
-    Raises InputError.
-    """
-    taken = {os.path.realpath(path): f"{fspath(path)} is read" for path in inputs if path is not None}
-    for path in paths:
-        if path is None:
-            continue
-        place = os.path.realpath(path)
-        if place in taken:
-            raise InputError(f"{fspath(path)}: cannot be written, {taken[place]} by the same command")
-        taken[place] = f"{fspath(path)} is written"
-        folder = os.path.dirname(os.path.abspath(fspath(path)))
-        if os.path.isdir(path):
-            raise InputError(f"{fspath(path)}: is a directory")
-        if not os.path.isdir(folder):
-            raise InputError(f"{fspath(path)}: there is no directory {folder}")
-        if not os.access(folder, os.W_OK):
-            raise InputError(f"{fspath(path)}: {folder} is not writable")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file atomically."""
-    with atomic_write(path) as file:
-        file.write(text.encode())
