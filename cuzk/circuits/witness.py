@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,33 +16,48 @@ from cuzk.groth16.template.model import Part, Template
 
 _CHUNK_BYTES = 32 << 20
 """Of unpacked bits while the calls of one gadget are spread over the witness."""
+_FIELD_BYTES = 256 << 20
+"""Of field elements while the calls of one gadget run together: more calls than these take go in several rounds."""
 
 
 def build_witness(
     template: Template, library: Library, prefix: Callable[[Emitter], Any], body: Callable[[Emitter, Any], None]
 ) -> BitWitness:
-    """Runs `prefix(cs)` and `body(cs, prefix's result)` on columns, one lane a copy; `prefix` must give every lane the
-    same values. `library` is the one that emitted the template."""
+    """Runs `prefix(cs)` in one lane and `body(cs, prefix's result)` on columns, one lane a copy. `library` is the one that
+    emitted the template; what prefix returns is made of dataclasses and sequences of bits and numbers."""
     lanes = template.copies
-    cs = Emitter(library, rows=False, algebra=Columns(lanes))
+    cs = Emitter(library, rows=False, algebra=Columns(1))
     shared = prefix(cs)
-    n_prefix = len(cs.aux_values)
+    first = _Filler(template.prefix, 1)
+    first.fill(cs.aux_values, 0, library)
     inputs, aux = cs.n_inputs, cs.n_aux
-    body(cs, shared)
+    cs.aux_values = []
+    cs.algebra = Columns(lanes)
+    cs.ones = cs.algebra.ones
+    body(cs, in_all_lanes(shared, cs.ones))
     if (inputs, aux, cs.n_inputs - inputs, cs.n_aux - aux) != (
         template.prefix.inputs, template.prefix.aux, template.body.inputs, template.body.aux
     ):  # fmt: skip
         raise AssertionError("values and structure allocate different variables")
     public = np.stack([np.broadcast_to(v, (lanes, 4)) for v in cs.input_values])
     inputs_mont = np.concatenate([public[:inputs, 0], public[inputs:].transpose(1, 0, 2).reshape(-1, 4)])
-    first = _Filler(template.prefix, lanes)
-    first.fill(cs.aux_values[:n_prefix], 0, library)
     second = _Filler(template.body, lanes)
-    second.fill(cs.aux_values[n_prefix:], aux, library)
+    second.fill(cs.aux_values, aux, library)
     return BitWitness(
         template, np.ascontiguousarray(inputs_mont),
-        first.packed()[:1], np.ascontiguousarray(first.fields[:1]), second.packed(), second.fields,
+        first.packed(), first.fields, second.packed(), second.fields,
     )  # fmt: skip
+
+
+def in_all_lanes(shared: Any, ones: int) -> Any:
+    """What one lane computed, as every lane sees it: bits become masks; (1, 4) field elements stand for all as they are."""
+    if isinstance(shared, Bit):
+        return Bit(shared.var, shared.neg, ones if shared.value else 0, shared.const)
+    if is_dataclass(shared) and not isinstance(shared, type):
+        return replace(shared, **{f.name: in_all_lanes(getattr(shared, f.name), ones) for f in fields(shared)})
+    if isinstance(shared, (list, tuple)):
+        return [in_all_lanes(x, ones) for x in shared]
+    return shared
 
 
 class _Filler:
@@ -78,7 +94,10 @@ class _Filler:
         if columns:
             self.bits[:, positions] = bits_to_lanes(columns, self.lanes)
         for calls in deferred.values():
-            self._fill_calls(calls[0].block, calls, base, library)
+            block = calls[0].block
+            at_once = max(1, _FIELD_BYTES // max(1, 32 * self.lanes * int(block.field_aux.sum())))
+            for first in range(0, len(calls), at_once):
+                self._fill_calls(block, calls[first : first + at_once], base, library)
 
     def _fill_calls(self, block: Block, calls: Sequence[Deferred], base: int, library: Library) -> None:
         """Runs the gadget once over all its calls; lanes of a call are padded to whole bytes where there are bits."""

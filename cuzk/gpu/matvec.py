@@ -25,7 +25,8 @@ TEMPLATE_PART = np.dtype(
     + [(n, "<u8") for n in ("rows", "by_warp", "by_block", "words", "fields")]
 )
 TEMPLATE_SHAPE = np.dtype(
-    [("prefix", TEMPLATE_PART), ("body", TEMPLATE_PART), ("shared_inputs", "<u8"), ("shared", "<u8"), ("body_aux", "<u8")]
+    [("prefix", TEMPLATE_PART), ("body", TEMPLATE_PART)]
+    + [(n, "<u8") for n in ("shared_inputs", "shared", "body_inputs", "body_aux", "choices")]
 )
 
 
@@ -125,6 +126,9 @@ class TemplateMatrices:
         for name in ("prefix", "body"):
             mask = mask_words(getattr(template, name).field_aux)
             masks[name] = self._upload(mask, "a template's mask"), self._upload(bit_ranks(mask), "a template's ranks"), mask
+        choices = 0
+        if template.choices is not None:
+            choices = self._upload(template.choices.astype(np.uint32, copy=False), "parameters of a template")
         self._shapes: dict[int, int] = {}
         self._blocks_of: dict[int, list[int]] = {}
         for matrix in matrices:
@@ -143,7 +147,8 @@ class TemplateMatrices:
                 entry["mask"], entry["rank"] = mask_at, rank_at
                 entry["rows"], entry["words"], entry["fields"] = part.rows, len(mask), int(part.field_aux.sum())
             shape["shared_inputs"], shape["shared"] = template.prefix.inputs, template.shared
-            shape["body_aux"] = template.body_aux_column
+            shape["body_inputs"], shape["body_aux"] = template.body_input_column, template.body_aux_column
+            shape["choices"] = choices
             self._shapes[matrix] = self._upload(shape.view(np.uint8), "shape of a template")
             self._blocks_of[matrix] = blocks
 

@@ -43,11 +43,8 @@ def _path(tree: Tree | SparseTree, leaves: np.ndarray) -> PathValues:
 
 
 def prefix_values(sealed: Sealed | SyntheticSector) -> PrefixValues:
-    lanes = sealed.shape.challenges
     names = ("replica_id", "comm_d", "comm_r", "comm_r_last", "comm_c")
-    return PrefixValues(
-        **{n: np.repeat(_mont(np.frombuffer(getattr(sealed, n), np.uint64).reshape(1, 4)), lanes, axis=0) for n in names}
-    )
+    return PrefixValues(**{n: _mont(np.frombuffer(getattr(sealed, n), np.uint64).reshape(1, 4)) for n in names})
 
 
 def challenge_values(sealed: Sealed | SyntheticSector, nodes: Sequence[int]) -> ChallengeValues:

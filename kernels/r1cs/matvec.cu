@@ -85,10 +85,12 @@ struct TemplatePart {
     u64 words, fields;  // words of a copy's bits, field elements of a copy
 };
 
-// Columns: [0, shared_inputs) inputs and [.., shared) aux of the prefix; [.., body_aux) inputs and the rest aux of the body's copy.
+// Columns: [0, shared_inputs) inputs and [.., shared) aux of the prefix; [.., body_inputs) parameters of the copy, which are columns
+// below `shared` (choices: those of copy 0, of copy 1, ...); [.., body_aux) inputs and the rest aux of the body's copy.
 struct TemplateShape {
     TemplatePart prefix, body;
-    u64 shared_inputs, shared, body_aux;
+    u64 shared_inputs, shared, body_inputs, body_aux;
+    const u32* choices;
 };
 
 // out: the prefix's rows, then those of every copy. part 0: the prefix; part 1: copy blockIdx.y of the body.
@@ -100,18 +102,22 @@ matvec_template(const TemplateShape* shape, u32 part, u32 short_row, const uint4
     const u32 copy = blockIdx.y;
     const BitValues shared{prefix_bits, prefix.mask, prefix.rank, prefix_fields};
     const BitValues own{body_bits + copy * body.words, body.mask, body.rank, body_fields + 2 * copy * body.fields};
-    const u32 shared_inputs = shape->shared_inputs, shared_end = shape->shared, body_aux = shape->body_aux;
-    const u32 first_input = shared_inputs + copy * (body_aux - shared_end);
+    const u32 shared_inputs = shape->shared_inputs, shared_end = shape->shared;
+    const u32 body_inputs = shape->body_inputs, body_aux = shape->body_aux;
+    const u32 first_input = shared_inputs + copy * (body_aux - body_inputs);
+    const u32* choices = shape->choices + static_cast<u64>(copy) * (body_inputs - shared_end);
     const int* col = rows.col;
     const unsigned short* coef_id = rows.coef_id;
     auto add = [&](Fr& acc, u32 k) {
-        const u32 column = col[k], id = coef_id[k];
+        u32 column = col[k];
+        const u32 id = coef_id[k];
+        if (column >= shared_end && column < body_inputs) column = choices[column - shared_end];
         if (column >= body_aux)
             add_term(acc, table, id, own, column - body_aux);
         else if (column >= shared_inputs && column < shared_end)
             add_term(acc, table, id, shared, column - shared_inputs);
         else
-            add_field(acc, table, id, load_fr(inputs, column < shared_inputs ? column : first_input + column - shared_end));
+            add_field(acc, table, id, load_fr(inputs, column < shared_inputs ? column : first_input + column - body_inputs));
     };
     const Schedule schedule{static_cast<u32>(rows.rows), short_row, rows.listed, static_cast<u32>(rows.by_warp),
                             static_cast<u32>(rows.by_block)};

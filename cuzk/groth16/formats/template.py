@@ -31,10 +31,17 @@ def save_template(template: Template, path: str | os.PathLike[str]) -> None:
                       "nonzeros": [m.nonzeros for m in part.matrices]})  # fmt: skip
         arrays += [np.ascontiguousarray(getattr(m, k), t) for m in part.matrices for k, t in _KINDS.items()]
         arrays.append(np.packbits(part.field_aux, bitorder="little"))
-    head = json.dumps({"name": template.name, "copies": template.copies,
-                       "coefficients": len(template.coefficients_mont), "prefix": parts[0], "body": parts[1]})  # fmt: skip
+    head = {"name": template.name, "copies": template.copies, "coefficients": len(template.coefficients_mont),
+            "prefix": parts[0], "body": parts[1]}  # fmt: skip
+    if template.choices is not None:
+        head["parameters"] = template.parameters
+        arrays.append(np.ascontiguousarray(template.choices, "<u4"))
+    _write(path, json.dumps(head).encode(), arrays)
+
+
+def _write(path: str | os.PathLike[str], head: bytes, arrays: list[np.ndarray]) -> None:
     with atomic_write(path) as out:
-        out.write(MAGIC + len(head).to_bytes(8, "little") + head.encode())
+        out.write(MAGIC + len(head).to_bytes(8, "little") + head)
         for array in arrays:
             out.write(b"\0" * (-out.tell() % _ALIGN))
             out.write(memoryview(array).cast("B"))
@@ -92,11 +99,18 @@ def load_template(path: str | os.PathLike[str]) -> Template:
     bad = native.fr_less_than_r(table)
     if bad >= 0:
         raise reader.fail(f"coefficient {bad} is not below the field's modulus")
-    columns = sum(_count(p, k, reader) for p in parts for k in ("inputs", "aux"))
-    loaded = [_load_part(reader, p, c, columns, coefficients) for p, c in zip(parts, counts, strict=True)]
+    shared = sum(_count(parts[0], k, reader) for k in ("inputs", "aux"))
+    parameters = _count(head, "parameters", reader) if "parameters" in head else 0
+    columns = shared + parameters + sum(_count(parts[1], k, reader) for k in ("inputs", "aux"))
+    loaded = [_load_part(reader, p, c, n, coefficients) for p, c, n in zip(parts, counts, (shared, columns), strict=True)]
+    choices = None
+    if parameters:
+        choices = reader.take(copies * parameters, "<u4", "the parameters of the copies").reshape(copies, parameters)
+        if choices.max() >= shared:
+            raise reader.fail(f"a copy's parameter is outside 0 … {shared - 1:,}")
     if reader.at != len(reader.data):
         raise reader.fail(f"{len(reader.data) - reader.at:,} bytes too many")
-    return Template(loaded[0], loaded[1], copies, table, str(head.get("name", "")))
+    return Template(loaded[0], loaded[1], copies, table, str(head.get("name", "")), choices)
 
 
 def _load_part(reader: _Reader, head: dict, nonzeros: list[int], columns: int, coefficients: int) -> Part:

@@ -1,8 +1,9 @@
 """A template as arrays of a mapped file: the matrices of a `.ckey` whose circuit is one.
 
-Header `template`: {name, copies, prefix, body}, of both parts {rows, inputs, aux}. Arrays: coef_table (k, 4) mont with +1 and
-−1 first; for P in prefix, body and X in a, b, c: P_X_row_ptr (rows + 1) u32, P_X_col u32, P_X_coef u16; P_field: a bit an
-aux variable, set where it is a field element.
+Header `template`: {name, copies, prefix, body}, of both parts {rows, inputs, aux}, and `parameters` where there are any.
+Arrays: coef_table (k, 4) mont with +1 and −1 first; for P in prefix, body and X in a, b, c: P_X_row_ptr (rows + 1) u32, P_X_col
+u32, P_X_coef u16; P_field: a bit an aux variable, set where it is a field element; choices (copies · parameters) u32: the shared
+columns that the copies' parameters stand for.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ def template_arrays(template: Template) -> dict[str, MappedArray]:
             arrays[f"{name}_{letter}_col"] = MappedArray.of(m.col.view(np.uint32))
             arrays[f"{name}_{letter}_coef"] = MappedArray.of(m.coef_id)
         arrays[f"{name}_field"] = MappedArray.of(np.packbits(part.field_aux, bitorder="little"))
+    if template.choices is not None:
+        arrays["choices"] = MappedArray.of(np.ascontiguousarray(template.choices, np.uint32).reshape(-1))
     return arrays
 
 
@@ -40,6 +43,7 @@ def template_metadata(template: Template) -> dict:
     return {
         "name": template.name, "copies": template.copies,
         **{name: {"rows": part.rows, "inputs": part.inputs, "aux": part.aux} for name, part in parts.items()},
+        **({} if template.choices is None else {"parameters": template.parameters}),
     }  # fmt: skip
 
 
@@ -69,9 +73,16 @@ def read_template(mapped: MappedFile) -> TemplateSystem:
     if sizes["prefix"][1] < 1:
         raise FormatError(mapped.path, "the template's prefix has no input, not even the constant one", offset=16)
     table = read_table(mapped)
-    columns = sum(inputs + aux for _, inputs, aux in sizes.values())
-    prefix, body = (_read_part(mapped, name, sizes[name], columns, len(table)) for name in PARTS)
-    template = Template(prefix, body, copies, table, str(head.get("name", "")))
+    parameters = _count(mapped, head, "parameters", 1) if "parameters" in head else 0
+    shared = sum(sizes["prefix"][1:])
+    columns = {"prefix": shared, "body": shared + parameters + sum(sizes["body"][1:])}
+    prefix, body = (_read_part(mapped, name, sizes[name], columns[name], len(table)) for name in PARTS)
+    choices = None
+    if parameters:
+        choices = mapped.array("choices", "u4", (copies * parameters,)).reshape(copies, parameters)
+        if choices.max() >= shared:
+            raise FormatError(mapped.path, f"a copy's parameter is outside 0 … {shared - 1:,}", section="choices")
+    template = Template(prefix, body, copies, table, str(head.get("name", "")), choices)
     system = TemplateSystem(template)
     for field in ("n_wires", "n_public", "n_constraints"):
         claimed = mapped.integer(field, 0, 2**32)

@@ -55,8 +55,12 @@ def _of_template(t: Template, lagrange: LagrangeRows, progress: Progress) -> Sum
         first_input = t.prefix.inputs + copy * t.body.inputs
         first_aux = t.n_inputs + t.prefix.aux + copy * t.body.aux
         for part, total, out in zip(parts, shared, sums, strict=True):
-            native.fr_add(total, part.long_columns(t.shared, table, rows), out=total)
-            part.columns(t.shared, t.body_aux_column, table, rows, out[first_input : first_input + t.body.inputs])
+            found = part.long_columns(t.body_input_column, table, rows)
+            native.fr_add(total, np.ascontiguousarray(found[: t.shared]), out=total)
+            if t.choices is not None:
+                for column, extra in zip(t.choices[copy], found[t.shared :, None], strict=True):
+                    total[column] = native.fr_add(total[column][None], extra)[0]
+            part.columns(t.body_input_column, t.body_aux_column, table, rows, out[first_input : first_input + t.body.inputs])
             last = t.body_aux_column + t.body.aux
             part.columns(t.body_aux_column, last, table, rows, out[first_aux : first_aux + t.body.aux])
         progress("columns", copy + 1, t.copies)

@@ -1,9 +1,11 @@
 """Matrices as a template: a prefix, then copies of one body whose columns are shifted.
 
-A partition of PoRep repeats one challenge; only the body's rows are kept. Columns of the template (int32):
+A partition of PoRep repeats one challenge, one of WindowPoSt one sector; only the body's rows are kept. Columns of the template
+(int32):
 
     [0, shared_inputs)            ONE and the prefix's inputs     the same in all copies
     [.., + shared_aux)            the prefix's aux variables      the same in all copies
+    [.., + parameters)            the copy's parameters           shared variables that each copy chooses for itself
     [.., + body.inputs)           the body's inputs               shifted by body.inputs from copy to copy
     [.., + body.aux)              the body's aux variables        shifted by body.aux from copy to copy
 
@@ -72,8 +74,13 @@ class Template:
     coefficients_mont: np.ndarray
     """(k, 4) uint64; id 0 is +1, id 1 is -1."""
     name: str = ""
+    choices: np.ndarray | None = None
+    """(copies, parameters) u32: the shared column that each parameter of a copy stands for, none that the row of
+    the body that uses it names itself; None: no parameters."""
     marks: tuple[RowNames, RowNames] | None = field(default=None, repr=False, compare=False)
     """Gadget names of the prefix's and the body's rows; not kept in files."""
+    copy_name: str = field(default="challenge", compare=False)
+    """What a copy is called where a row is named; not kept in files."""
 
     @property
     def shared(self) -> int:
@@ -81,9 +88,18 @@ class Template:
         return self.prefix.inputs + self.prefix.aux
 
     @property
+    def parameters(self) -> int:
+        return 0 if self.choices is None else self.choices.shape[1]
+
+    @property
+    def body_input_column(self) -> int:
+        """First column of the body's inputs."""
+        return self.shared + self.parameters
+
+    @property
     def body_aux_column(self) -> int:
         """First column of the body's aux variables."""
-        return self.shared + self.body.inputs
+        return self.body_input_column + self.body.inputs
 
     @property
     def n_inputs(self) -> int:
@@ -128,7 +144,8 @@ class Template:
 
     def _arrays(self) -> list[np.ndarray]:
         matrices = [m for p in (self.prefix, self.body) for m in p.matrices]
-        return [a for m in matrices for a in (m.row_ptr, m.col, m.coef_id)] + [self.coefficients_mont]
+        chosen = np.zeros((self.copies, 0), np.uint32) if self.choices is None else self.choices
+        return [a for m in matrices for a in (m.row_ptr, m.col, m.coef_id)] + [self.coefficients_mont, chosen]
 
     def variables_digest(self) -> str:
         """BLAKE2b-256, hexadecimal, of what `has_variables_of` compares."""
@@ -150,9 +167,12 @@ class Template:
     def wires(self, columns: np.ndarray, copy: int) -> np.ndarray:
         """Wires (int64) of template columns in a copy."""
         columns = columns.astype(np.int64)
-        inputs, shared, aux = self.prefix.inputs, self.shared, self.body_aux_column
+        inputs, shared, own, aux = self.prefix.inputs, self.shared, self.body_input_column, self.body_aux_column
+        if self.choices is not None:
+            chosen = (columns >= shared) & (columns < own)
+            columns[chosen] = self.choices[copy, columns[chosen] - shared]
         shift = np.where(columns < inputs, 0, self.n_inputs - inputs)
-        shift = np.where(columns < shared, shift, inputs - shared + copy * self.body.inputs)
+        shift = np.where(columns < shared, shift, inputs - own + copy * self.body.inputs)
         first_aux = self.n_inputs + self.prefix.aux + copy * self.body.aux
         return columns + np.where(columns < aux, shift, first_aux - aux)
 
@@ -164,14 +184,16 @@ class Template:
             used = np.zeros(self.body_aux_column + self.body.aux, bool)
             used[self.prefix.matrices[i].col] = True
             used[self.body.matrices[i].col] = True
+            if self.choices is not None:
+                used[self.choices[:, used[self.shared : self.body_input_column]]] = True
             out.append(used)
         return out[0], out[1]
 
     def used_wires(self, matrix: int) -> np.ndarray:
         """Wires (u32, rising) of A (0; every input is there) or B (1): what bellman's lists a and b hold."""
         used = self.used_aux[matrix]
-        first, shared, body = self.prefix.inputs, self.shared, self.body_aux_column
-        inputs = np.concatenate([used[:first], np.tile(used[shared:body], self.copies)])
+        first, shared, own, body = self.prefix.inputs, self.shared, self.body_input_column, self.body_aux_column
+        inputs = np.concatenate([used[:first], np.tile(used[own:body], self.copies)])
         if matrix == 0:
             inputs[:] = True
         aux = [used[first:shared], np.tile(used[body:], self.copies)]
@@ -180,12 +202,12 @@ class Template:
     def densities(self) -> tuple[int, int, int]:
         """Aux variables in A; inputs in B; aux variables in B (every input is in A, by its own row)."""
         a, b = self.used_aux
-        first, shared, body = self.prefix.inputs, self.shared, self.body_aux_column
+        first, shared, own, body = self.prefix.inputs, self.shared, self.body_input_column, self.body_aux_column
 
         def aux(used: np.ndarray) -> int:
             return int(used[first:shared].sum()) + self.copies * int(used[body:].sum())
 
-        return aux(a), int(b[:first].sum()) + self.copies * int(b[shared:body].sum()), aux(b)
+        return aux(a), int(b[:first].sum()) + self.copies * int(b[own:body].sum()), aux(b)
 
     def bit_share(self) -> float:
         """Share of the aux variables that are bits by construction."""
@@ -200,7 +222,7 @@ class Template:
         copy, local = divmod(row - self.prefix.rows, self.body.rows)
         if copy >= self.copies:
             return f"row of input {row - self.n_constraints}"
-        return f"challenge {copy} / {self.marks[1].name(local)}"
+        return f"{self.copy_name} {copy} / {self.marks[1].name(local)}"
 
     def expand(self, matrix: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """One matrix (0 A, 1 B, 2 C) of the whole system, rows of the inputs included: row_ptr u64, wires u32,

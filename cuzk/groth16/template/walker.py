@@ -52,13 +52,16 @@ class TemplateWalker:
         return -1
 
     def _views(self, witness: BitWitness) -> Iterator[_View]:
-        """Prefix, then each copy of the body, with the values that its columns have there."""
+        """Prefix, then each copy of the body, with the values that its columns have there; a view lasts until the next."""
         t, table = self.template, self._table
         shared = _shared_values(witness)
         yield _View(t.prefix, self._indices[0], table, shared, witness.prefix_bits[0], witness.prefix_fields_mont[0])
+        small = np.concatenate([shared, np.empty((t.body_aux_column - t.shared, 4), np.uint64)])
         for copy in range(t.copies):
             first = t.prefix.inputs + copy * t.body.inputs
-            small = np.concatenate([shared, witness.inputs_mont[first : first + t.body.inputs]])
+            if t.choices is not None:
+                small[t.shared : t.body_input_column] = shared[t.choices[copy]]
+            small[t.body_input_column :] = witness.inputs_mont[first : first + t.body.inputs]
             yield _View(t.body, self._indices[1], table, small, witness.body_bits[copy], witness.body_fields_mont[copy])
 
 

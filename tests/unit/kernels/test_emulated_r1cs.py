@@ -123,8 +123,9 @@ def test_csr_keeps_std_form(device):
     assert np.array_equal(device.download(out.address, np.empty((50, 4), np.uint64)), native.matvec_csr_std(*matrix, std))
 
 
-def test_template(device):
-    """A small template with its own shifts, against its expansion by the host."""
+@pytest.mark.parametrize("parameters", [0, 5])
+def test_template(device, parameters):
+    """A small template with its own shifts, and shared variables that each copy chooses, against its expansion by the host."""
     template_module = pytest.importorskip("cuzk.groth16.template.model")
     witness_module = pytest.importorskip("cuzk.groth16.template.bits")
     rng = np.random.default_rng(5)
@@ -140,9 +141,10 @@ def test_template(device):
             ))  # fmt: skip
         return template_module.Part(rows, inputs, aux, tuple(matrices), rng.random(aux) < 0.1)
 
-    prefix, body = part(40, 4, 70, 74), part(150, 6, 200, 74 + 206)
+    prefix, body = part(40, 4, 70, 74), part(150, 6, 200, 74 + parameters + 206)
+    choices = rng.integers(0, 74, (3, parameters), dtype=np.uint32) if parameters else None
     table = array([to_mont(v) for v in (1, R - 1, 5, 2**64, R - 7)])
-    template = template_module.Template(prefix, body, 3, table)
+    template = template_module.Template(prefix, body, 3, table, choices=choices)
     values = {
         "inputs": array([to_mont(v) for v in [1, *mostly_bits(template.n_inputs - 1, 1, 1)]]),
         "prefix_bits": random_bits(rng, 1, prefix.field_aux), "prefix_fields": random_fields(1, prefix.field_aux),
