@@ -1,63 +1,84 @@
-"""`cuzk doctor`: what this machine has, and what of cuzk works on it."""
+"""`cuzk doctor`: what this machine has, and what of cuzk works on it.
+
+cuzk doctor                              a summary
+cuzk doctor --measure                    with the DRAM's and each link's rate, measured (seconds; memory for the copies)
+cuzk doctor --emit machine [--measure]   this machine as a file that a scenario can name: `machine: here.yaml`
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import platform
 import shutil
-import subprocess
-from pathlib import Path
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 
-GPU_QUERY = "name,memory.total,memory.used,driver_version,compute_cap,pcie.link.gen.max"
+if TYPE_CHECKING:
+    from cuzk.host.machine import Found
 
 
 def add_parser(subparsers: Any) -> None:
-    parser = subparsers.add_parser("doctor", help="what this machine has", description=__doc__)
+    parser = subparsers.add_parser("doctor", help="what this machine has", description=__doc__,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser.add_argument("--emit", choices=["machine"], help="print a machine file instead")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the machine file there (with --emit)")
+    parser.add_argument("--name", help="the machine's name in that file (default: the host's)")
+    parser.add_argument("--measure", action="store_true", help="measure DRAM and links")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
 def run(args: argparse.Namespace) -> int:
-    report = {"schema_version": 1, "cpu": _cpu(), "memory": _memory(), "gpus": _gpus(), "library": _library(),
-              "tools": {tool: shutil.which(tool) is not None for tool in ("nvcc", "node", "g++")}}  # fmt: skip
-    if args.json:
-        print(json.dumps(report, indent=2))
-    else:
-        print(_text(report))
+    from cuzk.errors import InputError
+    from cuzk.host.machine import look, machine_of, measure
+    from cuzk.report.files import usable, write_text
+
+    if args.output and not args.emit:
+        raise InputError("-o names the file of --emit machine")
+    if args.output:
+        usable(args.output)
+    found = look()
+    if args.measure:
+        measure(found)
+    machine = machine_of(found, args.name)
+    if args.emit and not args.json:
+        from cuzk.model.dump import part_text
+
+        text = part_text("machine", machine, "This machine. Written by: cuzk doctor --emit machine" + " --measure" * args.measure)
+        for line in found.refused:
+            print(f"not measured: {line}", file=sys.stderr)
+        if args.output:
+            write_text(args.output, text)
+        else:
+            print(text, end="")
+        return 0
+    report = _report(found) | {"machine": machine.model_dump(mode="json", exclude_defaults=True)}
+    print(json.dumps(report, indent=2) if args.json else _text(report))
     return 0
 
 
-def _cpu() -> dict[str, Any]:
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    model = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        names = [line.partition(":")[2].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
-        model = names[0] if names else model
-    return {"model": model, "cores_usable": usable, "machine": platform.machine(), "python": platform.python_version()}
+def _report(found: Found) -> dict[str, Any]:
+    from dataclasses import asdict
 
+    from cuzk.host.memory import available_bytes
 
-def _memory() -> dict[str, Any]:
-    import psutil
-
-    from cuzk.exec.host import memory_limit_bytes
-
-    memory = psutil.virtual_memory()
-    return {"total_bytes": memory.total, "available_bytes": memory.available, "cgroup_limit_bytes": memory_limit_bytes()}
-
-
-def _gpus() -> list[dict[str, str]]:
-    if shutil.which("nvidia-smi") is None:
-        return []
-    command = ["nvidia-smi", f"--query-gpu={GPU_QUERY}", "--format=csv,noheader"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return []
-    keys = GPU_QUERY.split(",")
-    return [dict(zip(keys, (cell.strip() for cell in line.split(",")), strict=True)) for line in done.stdout.splitlines()]
+    memory, cpu = found.memory, found.cpu
+    return {
+        "schema_version": 1,
+        "cpu": {"model": cpu.model, "cores_usable": cpu.cores_usable, "cores": cpu.cores, "threads": cpu.threads,
+                "quota": cpu.quota, "numa_nodes": [asdict(node) for node in cpu.nodes],
+                "machine": platform.machine(), "python": platform.python_version()},
+        "memory": {
+            "total_bytes": memory.total_bytes, "available_bytes": available_bytes(), "hugepages_bytes": memory.hugepages_bytes,
+            "swap_bytes": memory.swap_bytes,
+            "cgroup_limit_bytes": min((group.limit_bytes for group in found.groups), default=None),
+            "control_groups": [asdict(group) for group in found.groups], "dram_bytes_per_s": found.dram_bytes_per_s},
+        "gpus": [asdict(gpu) | {"rates": asdict(found.links[gpu.index]) if gpu.index in found.links else None}
+                 for gpu in found.gpus],
+        "not_measured": found.refused,
+        "library": _library(),
+        "tools": {tool: shutil.which(tool) is not None for tool in ("nvcc", "node", "g++")},
+    }  # fmt: skip
 
 
 def _library() -> dict[str, Any]:
@@ -72,20 +93,16 @@ def _library() -> dict[str, Any]:
 
 
 def _text(report: dict[str, Any]) -> str:
-    from cuzk.model.units import fmt_gib
-
-    cpu, memory, library = report["cpu"], report["memory"], report["library"]
-    limit = memory["cgroup_limit_bytes"]
-    lines = [
-        f"cpu       {cpu['model']}, {cpu['cores_usable']} usable cores, Python {cpu['python']}",
-        f"ram       {fmt_gib(memory['total_bytes'])}, {fmt_gib(memory['available_bytes'])} available, "
-        + (f"container limit {fmt_gib(limit)}" if limit else "no container limit"),
-    ]
-    lines += [
-        f"gpu {index}     {gpu['name']}, {gpu['memory.total']}, {gpu['memory.used']} used, driver {gpu['driver_version']}, "
-        f"compute capability {gpu['compute_cap']}"
-        for index, gpu in enumerate(report["gpus"])
-    ] or ["gpu       none: planning, simulation and proving on the CPU work without one"]
+    cpu, library = report["cpu"], report["library"]
+    lines = [f"cpu       {cpu['model']}, {cpu['cores_usable']} usable cores, {cpu['threads']} threads, Python {cpu['python']}"]
+    if len(cpu["numa_nodes"]) > 1:
+        lines.append(f"numa      {len(cpu['numa_nodes'])} nodes")
+    lines += _memory_lines(report["memory"])
+    for gpu in report["gpus"]:
+        lines += _gpu_lines(gpu)
+    if not report["gpus"]:
+        lines.append("gpu       none: planning, simulation and proving on the CPU work without one")
+    lines += [f"note      not measured: {line}" for line in report["not_measured"]]
     if library["found"]:
         has = ", ".join(name for name, found in library["cpu"].items() if found) or "nothing beyond the baseline"
         lines.append(f"library   variant {library['variant']} of {library['directory']}; the CPU has {has}")
@@ -93,3 +110,34 @@ def _text(report: dict[str, Any]) -> str:
         lines.append(f"library   missing: {library['why']}")
     lines.append("tools     " + ", ".join(f"{tool} {'yes' if found else 'no'}" for tool, found in report["tools"].items()))
     return "\n".join(lines)
+
+
+def _memory_lines(memory: dict[str, Any]) -> list[str]:
+    from cuzk.model.units import fmt_gib
+
+    limit = memory["cgroup_limit_bytes"]
+    lines = [f"ram       {fmt_gib(memory['total_bytes'])}, {fmt_gib(memory['available_bytes'])} available, "
+             + (f"container limit {fmt_gib(limit)}" if limit else "no container limit")]  # fmt: skip
+    if limit:
+        tight = min(memory["control_groups"], key=lambda group: group["limit_bytes"] - group["usage_bytes"])
+        lines.append(f"          {fmt_gib(tight['usage_bytes'])} charged to the container, "
+                     f"{fmt_gib(tight['reclaimable_bytes'])} of it cache that counts as free")  # fmt: skip
+    if memory["hugepages_bytes"]:
+        lines.append(f"          {fmt_gib(memory['hugepages_bytes'])} set aside for huge pages")
+    if memory["dram_bytes_per_s"]:
+        lines.append(f"          {memory['dram_bytes_per_s'] / 1e9:.0f} GB/s read and written while every core copies")
+    return lines
+
+
+def _gpu_lines(gpu: dict[str, Any]) -> list[str]:
+    from cuzk.model.units import fmt_gib
+
+    lines = [f"gpu {gpu['index']}     {gpu['name']}, {fmt_gib(gpu['vram_bytes'])}, {fmt_gib(gpu['used_bytes'])} used, "
+             f"driver {gpu['driver']}, compute capability {gpu['compute_capability']}"]  # fmt: skip
+    lines += [f"          {holder['name']} (pid {holder['pid']}) holds "
+              + (fmt_gib(holder["bytes"]) if holder["bytes"] is not None else "memory, how much is not told")
+              for holder in gpu["holders"]]  # fmt: skip
+    if rates := gpu["rates"]:
+        figures = [f"{rates[name] / 1e9:.1f}" for name in ("h2d", "d2h", "h2d_pageable", "memory")]
+        lines.append("          {} GB/s up, {} down, {} from pageable memory; {} within its memory".format(*figures))
+    return lines

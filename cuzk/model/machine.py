@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from cuzk.model.base import AsTuple, Model, Name, Provenance
+from cuzk.model.base import AsTuple, Model, Name, Provenance, Real
 from cuzk.model.units import Bytes, Rate, fmt_gib
 
 Small = Annotated[int, Field(strict=True, ge=1, le=4096)]
 
 
 class Gpu(Model):
-    """One device. In a file `count: 3` stands for three equal ones; `Machine.gpus` holds them expanded."""
+    """One device. In a file `count: 3` stands for three equal ones; `Machine.gpus` holds them expanded.
+
+    `card: RTX 4090` takes every figure that is not given beside it from the catalogue.
+    """
 
     name: Name
+    card: Name | None = None
+    """Its name in the catalogue."""
     vram: Bytes
     reserved: Bytes = 0
     """Held by others and by the driver before the prover starts."""
     context: Bytes = 0
     """What one process's CUDA context takes."""
     sms: Small
+    clock_mhz: Annotated[Real, Field(gt=0, le=10_000)] | None = None
+    """Boost clock of the multiprocessors; None: not known."""
+    imad: Annotated[Real, Field(gt=0, le=1024)] | None = None
+    """32-bit integer multiply-adds a clock and multiprocessor; None: not known."""
     pcie_h2d: Rate
     """Host to device from pinned memory, one direction."""
     pcie_d2h: Rate
@@ -31,6 +40,19 @@ class Gpu(Model):
     reported: Bytes | None = None
     """Total memory that the driver tells programs, where that is not the card's own."""
     count: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_catalogue(cls, data: Any) -> Any:
+        if isinstance(data, dict) and isinstance(data.get("card"), str):
+            from cuzk.errors import InputError
+            from cuzk.model.catalogue import default_catalogue
+
+            try:
+                return default_catalogue().card(data["card"]).gpu() | data
+            except InputError as error:
+                raise ValueError(str(error)) from None
+        return data
 
     @field_validator("vram")
     @classmethod
@@ -63,6 +85,8 @@ class Machine(Model):
     ram: Bytes
     reserved: Bytes = 0
     """RAM that the system keeps: verdicts use the difference."""
+    hugepages: Bytes = 0
+    """RAM set aside for huge pages, used or not: the prover's buffers cannot have it."""
     cgroup_limit: Bytes | None = None
     """Limit of the container or service, if it is below the RAM."""
     cores: Small
@@ -73,12 +97,13 @@ class Machine(Model):
     gpus: Annotated[tuple[Gpu, ...], AsTuple] = ()
     provenance: Provenance
 
-    @field_validator("reserved")
+    @field_validator("reserved", "hugepages")
     @classmethod
     def _below_ram(cls, value: int, info: ValidationInfo) -> int:
         ram = info.data.get("ram")
-        if ram is not None and value >= ram:
-            raise ValueError(f"nothing is left: {fmt_gib(value)} reserved of {fmt_gib(ram)} RAM")
+        taken = value + info.data.get("reserved", 0) * (info.field_name == "hugepages")
+        if ram is not None and taken >= ram:
+            raise ValueError(f"nothing is left: {fmt_gib(taken)} reserved of {fmt_gib(ram)} RAM")
         return value
 
     @field_validator("ram", "cgroup_limit")
@@ -108,6 +133,6 @@ class Machine(Model):
 
     @property
     def usable_ram(self) -> int:
-        """Bytes that resident memory may reach: min(ram - reserved, cgroup limit)."""
-        free = self.ram - self.reserved
+        """Bytes that resident memory may reach: min(ram - reserved - hugepages, cgroup limit)."""
+        free = self.ram - self.reserved - self.hugepages
         return free if self.cgroup_limit is None else min(free, self.cgroup_limit)

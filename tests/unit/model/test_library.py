@@ -57,7 +57,7 @@ def test_the_schema_accepts_the_library_and_refuses_a_typo() -> None:
     jsonschema.Draft202012Validator.check_schema(scenario_schema())
     validator = jsonschema.Draft202012Validator(scenario_schema())
     yaml = YAML(typ="safe", pure=True)
-    for name in FILES:
+    for name in (name for name in FILES if not name.startswith("catalogue/")):
         data = yaml.load((LIBRARY / name).read_text(encoding="utf-8"))
         if set(data) - {"pipeline"} or isinstance(data["pipeline"], str):
             assert [error.message for error in validator.iter_errors(data)] == [], name
