@@ -160,8 +160,8 @@ def _row(found: Case, metric: str, measured: float | str, prediction: Prediction
     if metric == "oom":
         return Row(name, metric, measured, prediction.oom, None, None, in_fit, note=note)
     bands = prediction.bands[metric]
-    values = (bands.p50, bands.p5, bands.p95) if bands else (None, None, None)
-    return Row(name, metric, measured, *values, in_fit, rule_of_thumb(found, metric), note)
+    p50, p5, p95 = (bands.p50, bands.p5, bands.p95) if bands else (None, None, None)
+    return Row(name, metric, measured, p50, p5, p95, in_fit, rule_of_thumb(found, metric), note)
 
 
 def rule_of_thumb(found: Case, metric: str) -> float | None:

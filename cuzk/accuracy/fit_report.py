@@ -18,6 +18,11 @@ HOW = (
 )
 
 
+def _worst(errors: list[float]) -> float:
+    """The error that is largest, with its sign."""
+    return max(errors, key=abs)
+
+
 def cross_summary(rows: list[CrossRow]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for metric in dict.fromkeys(t.metric for t, _, _ in rows):
@@ -25,7 +30,7 @@ def cross_summary(rows: list[CrossRow]) -> dict[str, Any]:
         verdicts = [w for t, e, w in rows if t.metric == metric and e is None]
         if errors:
             out[metric] = {"rows": len(errors), "median": round(statistics.median(map(abs, errors)), 5),
-                           "worst": round(max(errors, key=abs), 5), "lowest": round(min(errors), 5)}  # fmt: skip
+                           "worst": round(_worst(errors), 5), "lowest": round(min(errors), 5)}  # fmt: skip
         elif verdicts:
             out[metric] = {"rows": len(verdicts), "right": verdicts.count("right")}
     return out
@@ -66,7 +71,7 @@ def fit_document(task: Problem, found: Fit, rows: list[CrossRow]) -> dict[str, A
         ]
         if errors:
             in_fit[metric] = {"rows": len(errors), "median": round(statistics.median(map(abs, errors)), 5),
-                              "worst": round(max(errors, key=abs), 5), "lowest": round(min(errors), 5)}  # fmt: skip
+                              "worst": round(_worst(errors), 5), "lowest": round(min(errors), 5)}  # fmt: skip
     return {
         "calibration": task.recipe.name,
         "parameters": {

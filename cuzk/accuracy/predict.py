@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from cuzk.accuracy.scenarios import Case
 from cuzk.errors import InputError
@@ -57,8 +58,12 @@ def sample(
     plan = compile(scenario)
     result = run_plan(plan, seed, Options(unlimited_ram=True, errors=errors, extra_error=extra_error, shuffle=order))
     oom = "vram" if result.oom else "ram" if result.peak_ram_bytes > plan.pools["ram"] else "none"
-    each = [value / batch if value is not None else None for value in (result.s_per_proof, result.steady_s_per_proof)]
-    return Sample(*each, result.prove_s, result.peak_ram_bytes / GIB, oom)
+
+    def a_proof(batch_s: float | None) -> float | None:
+        return None if batch_s is None else batch_s / batch
+
+    pace, steady = a_proof(result.s_per_proof), a_proof(result.steady_s_per_proof)
+    return Sample(pace, steady, result.prove_s, result.peak_ram_bytes / GIB, oom)
 
 
 def predict(
@@ -66,17 +71,15 @@ def predict(
 ) -> list[Prediction]:
     """One prediction a case. The first seed is the plain run; the others draw the costs within their errors."""
     outside = [_outside(case.scenario) for case in cases]
-    jobs = [
-        lambda case=case, n=n, far=far: _nth(case, n, bool(far))
-        for case, far in zip(cases, outside, strict=True)
-        for n in range(seeds)
-    ]
+    jobs = [partial(_nth, case, n, bool(far)) for case, far in zip(cases, outside, strict=True) for n in range(seeds)]
     judged = [i for i, case in enumerate(cases) if "oom" in case.point.metrics]
-    races = [lambda s=cases[i].scenario, k=k: _race(s, 1 + k) for i in judged for k in range(ORDERS)]
+    races = [partial(_race, cases[i].scenario, 1 + k) for i in judged for k in range(ORDERS)]
     if progress:
         progress(f"{len(cases)} points: {len(jobs) + len(races)} simulations")
-    found = in_parallel([*jobs, *races], processes)
-    lost = {i: [found[len(jobs) + n * ORDERS + k] for k in range(ORDERS)] for n, i in enumerate(judged)}
+    both: list[Callable[[], Sample | str]] = [*jobs, *races]
+    found = in_parallel(both, processes)
+    words = [str(word) for word in found[len(jobs) :]]
+    lost = {i: words[n * ORDERS : (n + 1) * ORDERS] for n, i in enumerate(judged)}
     return [
         _of(found[i * seeds : (i + 1) * seeds], lost.get(i, []), tuple(outside[i]), case.scenario.calibration)
         for i, case in enumerate(cases)

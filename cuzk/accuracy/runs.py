@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from cuzk.accuracy.backtest import Backtest, Row, summary
@@ -100,23 +101,26 @@ def _machine(run: Run, runs: Runs, size: Circuit, calibration: Calibration) -> M
 
 def measured(run: Run) -> dict[str, float | str]:
     """What of a run can be scored."""
-    given, out = run.measured, {}
+    given = run.measured
+    out: dict[str, float | str] = {}
     verdict = given.get("verdict")
     if isinstance(verdict, str):
         out["verdict"] = "ok" if verdict == "ok" else "oom"
-    if verdict == "ok" and _positive(given.get("s_per_partition_overall")):
-        out["s_per_partition"] = float(given["s_per_partition_overall"])
-    peak = given.get("peak_vram_minus_hold_bytes") or given.get("peak_vram_bytes")
-    if _positive(peak):
-        out["peak_vram_bytes"] = float(peak)
-    start, top = given.get("rss_at_start_bytes"), given.get("peak_rss_bytes")
-    if _positive(start) and _positive(top) and top > start:
-        out["rss_growth_bytes"] = float(top - start)
+    pace = _positive(given.get("s_per_partition_overall"))
+    if verdict == "ok" and pace:
+        out["s_per_partition"] = pace
+    peak = _positive(given.get("peak_vram_minus_hold_bytes") or given.get("peak_vram_bytes"))
+    if peak:
+        out["peak_vram_bytes"] = peak
+    start, top = _positive(given.get("rss_at_start_bytes")), _positive(given.get("peak_rss_bytes"))
+    if start and top > start:
+        out["rss_growth_bytes"] = top - start
     return out
 
 
-def _positive(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+def _positive(value: Any) -> float:
+    """The figure; 0 for what is none, or not above 0."""
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -167,7 +171,7 @@ def predicted_rows(
     plans = [compile(scenario_of(run, runs, calibration)) for run, _ in todo]
     far = [_outside(plan) for plan in plans]
     jobs = [
-        lambda p=p, n=n, f=f: sample_run(p, 1 + n, 1 + n if n else None, OUTSIDE_ERROR if f and n else 0.0)
+        partial(sample_run, p, 1 + n, 1 + n if n else None, OUTSIDE_ERROR if f and n else 0.0)
         for p, f in zip(plans, far, strict=True)
         for n in range(seeds)
     ]
@@ -184,8 +188,8 @@ def predicted_rows(
                 rows.append(Row(run.id, metric, value, says, None, None, run.id in used, note=note))
             else:
                 found = banded([getattr(s, metric) for s in mine], metric, calibration)
-                figure = (found.p50, found.p5, found.p95) if found else (None, None, None)
-                rows.append(Row(run.id, metric, value, *figure, run.id in used, note=note))
+                p50, p5, p95 = (found.p50, found.p5, found.p95) if found else (None, None, None)
+                rows.append(Row(run.id, metric, value, p50, p5, p95, run.id in used, note=note))
     return rows
 
 

@@ -182,7 +182,7 @@ def fit_stages(runs: Runs, name: str = "h200-supraseal", used: Iterable[str] | N
 
 
 def _came_out(run: Run) -> bool:
-    return run.measured.get("verdict", "ok") == "ok"
+    return bool(run.measured.get("verdict", "ok") == "ok")
 
 
 def _medians(stage: Stage, runs: list[Run]) -> list[tuple[int, float, list[float]]]:

@@ -42,7 +42,7 @@ class Runs:
         """The setup that a run was made with: its domain, and as many shared sets as it says."""
         same = [s for s in self.setups if s.get("lgd") == run.settings.get("domain_log2")]
         exact = [s for s in same if s.get("nsets") == run.settings.get("distinct_witnesses")]
-        return (exact or same or [None])[0]
+        return next(iter(exact or same), None)
 
 
 def read_runs(folder: str | os.PathLike[str]) -> Runs:

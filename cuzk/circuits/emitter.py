@@ -17,14 +17,17 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cuzk.circuits.field import MODULUS
 
 ONE = -1
 Terms = list[tuple[int, int]]
+Rows = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.uint16]]
+"""Rows of one matrix: their lengths, and the columns and coefficient ids of all their terms."""
 
 
 class Bit:
@@ -35,6 +38,23 @@ class Bit:
 
     def __init__(self, var: int | None, neg: bool = False, value: Any = None, const: int = 0) -> None:
         self.var, self.neg, self.value, self.const = var, neg, value, const
+
+    @property
+    def variable(self) -> int:
+        """The variable of a bit that is none of the constants."""
+        assert self.var is not None, "a constant has no variable"
+        return self.var
+
+    @property
+    def pattern(self) -> str:
+        """What a stamped gadget is emitted anew for: a constant's value, or whether the variable is negated."""
+        if self.var is None:
+            return "1" if self.const else "0"
+        return "n" if self.neg else "b"
+
+    def at(self, var: int | None, value: Any) -> Bit:
+        """The same bit on another variable."""
+        return Bit(var, self.neg, value, self.const)
 
     def terms(self, k: int = 1) -> Terms:
         if self.var is None:
@@ -50,9 +70,19 @@ class Num:
     """A field element that is one variable."""
 
     __slots__ = ("value", "var")
+    pattern = "f"
 
     def __init__(self, var: int, value: Any = None) -> None:
         self.var, self.value = var, value
+
+    def at(self, var: int | None, value: Any) -> Num:
+        """The same number on another variable."""
+        assert var is not None, "a number is always a variable"
+        return Num(var, value)
+
+
+W = TypeVar("W", Bit, Num)
+"""What a gadget takes and gives: bits or numbers."""
 
 
 class CoefficientTable:
@@ -82,7 +112,7 @@ class Library:
 
     def __init__(self) -> None:
         self.coefficients = CoefficientTable()
-        self.blocks: dict[Any, Block] = {}
+        self.blocks: dict[tuple[Gadget[Any], str], Block[Any]] = {}
 
 
 class MatrixRows:
@@ -94,22 +124,23 @@ class MatrixRows:
         self.lens: list[int] = []
         self.cols: list[int] = []
         self.ids: list[int] = []
-        self.chunks: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        self.chunks: list[Rows] = []
 
     def flush(self) -> None:
         if self.lens:
             self.chunks.append((np.array(self.lens, np.int32), np.array(self.cols, np.int32), np.array(self.ids, np.uint16)))
             self.lens, self.cols, self.ids = [], [], []
 
-    def joined(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def joined(self) -> Rows:
         self.flush()
-        empty = (np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.uint16))
-        parts = self.chunks or [empty]
-        return tuple(np.concatenate([p[i] for p in parts]) for i in range(3))  # type: ignore[return-value]
+        if not self.chunks:
+            return np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.uint16)
+        lens, cols, ids = zip(*self.chunks, strict=True)
+        return np.concatenate(lens), np.concatenate(cols), np.concatenate(ids)
 
 
 @dataclass(frozen=True)
-class Gadget:
+class Gadget(Generic[W]):
     """A gadget that `Emitter.call` stamps.
 
     body(cs, args) emits it and returns its outputs. `fast(algebra, args)` gives the values of the outputs without
@@ -117,33 +148,21 @@ class Gadget:
     """
 
     name: str
-    body: Callable[[Emitter, Sequence[Bit | Num]], Sequence[Bit | Num]]
-    fast: Callable[[Any, Sequence[Bit | Num]], Sequence[Any]] | None = None
-
-
-def _pattern(arg: Bit | Num) -> str:
-    if isinstance(arg, Num):
-        return "f"
-    if arg.var is None:
-        return "1" if arg.const else "0"
-    return "n" if arg.neg else "b"
-
-
-def _with_var(wire: Bit | Num, var: int | None, value: Any) -> Bit | Num:
-    return Num(var, value) if isinstance(wire, Num) else Bit(var, wire.neg, value, wire.const)  # type: ignore[arg-type]
+    body: Callable[[Emitter, Sequence[W]], Sequence[W]]
+    fast: Callable[[Any, Sequence[W]], Sequence[Any]] | None = None
 
 
 @dataclass
-class Block:
+class Block(Generic[W]):
     """An emitted gadget. Columns: parameter p is p, ONE is `n_params`, aux i is `n_params + 1 + i`."""
 
     n_params: int
     n_aux: int
     n_rows: int
-    matrices: tuple[tuple[np.ndarray, np.ndarray, np.ndarray], ...]
+    matrices: tuple[Rows, ...]
     field_aux: np.ndarray
     """(n_aux,) bool: True where the variable is a field element, False where it is a bit."""
-    outputs: Sequence[Bit | Num]
+    outputs: Sequence[W]
     marks: Marks
 
 
@@ -251,7 +270,7 @@ class Emitter:
 
     # stamping
 
-    def call(self, gadget: Gadget, args: Sequence[Bit | Num]) -> Sequence[Bit | Num]:
+    def call(self, gadget: Gadget[W], args: Sequence[W]) -> Sequence[W]:
         """Emits `gadget` on `args`: stamped where rows are recorded, deferred where only values are wanted."""
         variables = [a.var for a in args if a.var is not None]
         distinct = len(set(variables)) == len(variables)
@@ -264,14 +283,14 @@ class Emitter:
             return self._stamp(gadget, block, variables)
         return self._defer(gadget, block, args)
 
-    def _block(self, gadget: Gadget, args: Sequence[Bit | Num]) -> Block:
-        key = (gadget, "".join(map(_pattern, args)))
+    def _block(self, gadget: Gadget[W], args: Sequence[W]) -> Block[W]:
+        key = (gadget, "".join(arg.pattern for arg in args))
         block = self.library.blocks.get(key)
         if block is None:
             block = self.library.blocks[key] = _emit_block(self.library, gadget, args)
         return block
 
-    def _stamp(self, gadget: Gadget, block: Block, variables: list[int]) -> Sequence[Bit | Num]:
+    def _stamp(self, gadget: Gadget[W], block: Block[W], variables: list[int]) -> Sequence[W]:
         base = self.n_aux
         columns = np.empty(block.n_params + 1 + block.n_aux, np.int32)
         columns[: block.n_params] = variables
@@ -285,9 +304,9 @@ class Emitter:
         self.n_aux += block.n_aux
         self.n_rows += block.n_rows
         self.marks.add(self.n_rows, " / ".join(self._path))
-        return [out if out.var is None else _with_var(out, int(columns[out.var]), None) for out in block.outputs]
+        return [out if out.var is None else out.at(int(columns[out.var]), None) for out in block.outputs]
 
-    def _defer(self, gadget: Gadget, block: Block, args: Sequence[Bit | Num]) -> Sequence[Bit | Num]:
+    def _defer(self, gadget: Gadget[W], block: Block[W], args: Sequence[W]) -> Sequence[W]:
         if gadget.fast is None:
             return gadget.body(self, args)
         base = self.n_aux
@@ -295,12 +314,12 @@ class Emitter:
         self.n_aux += block.n_aux
         values = gadget.fast(self.algebra, args)
         first = block.n_params + 1
-        outputs: list[Bit | Num] = []
+        outputs: list[W] = []
         for out, value in zip(block.outputs, values, strict=True):
             var = out.var
             if var is not None:
                 var = base + var - first if var >= first else args[self._parameter(args, var)].var
-            outputs.append(_with_var(out, var, value))
+            outputs.append(out.at(var, value))
         return outputs
 
     @staticmethod
@@ -319,8 +338,8 @@ class Emitter:
 class Deferred:
     """A call whose inner values are filled later, together with all calls of the same block."""
 
-    gadget: Gadget
-    block: Block
+    gadget: Gadget[Any]
+    block: Block[Any]
     args: Sequence[Bit | Num]
     base: int
 
@@ -339,15 +358,15 @@ def _grouped(items: list[np.ndarray | bool]) -> Iterator[np.ndarray | list[bool]
         yield run
 
 
-def _emit_block(library: Library, gadget: Gadget, args: Sequence[Bit | Num]) -> Block:
+def _emit_block(library: Library, gadget: Gadget[W], args: Sequence[W]) -> Block[W]:
     cs = Emitter(library)
-    formal: list[Bit | Num] = []
+    formal: list[W] = []
     n_params = 0
     for arg in args:
         if arg.var is None:
-            formal.append(_with_var(arg, None, None))
+            formal.append(arg.at(None, None))
         else:
-            formal.append(_with_var(arg, -2 - n_params, None))
+            formal.append(arg.at(-2 - n_params, None))
             n_params += 1
     outputs = gadget.body(cs, formal)
     if cs.n_inputs != 1:
@@ -358,7 +377,5 @@ def _emit_block(library: Library, gadget: Gadget, args: Sequence[Bit | Num]) -> 
     for matrix in cs.matrices:
         lens, cols, ids = matrix.joined()
         matrices.append((lens, np.where(cols >= 0, cols + first, np.where(cols == ONE, n_params, -2 - cols)), ids))
-    local = [
-        out if out.var is None else _with_var(out, out.var + first if out.var >= 0 else -2 - out.var, None) for out in outputs
-    ]
+    local = [out if out.var is None else out.at(out.var + first if out.var >= 0 else -2 - out.var, None) for out in outputs]
     return Block(n_params, cs.n_aux, cs.n_rows, tuple(matrices), cs.field_mask(), local, cs.marks)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cuzk.circuits.emitter import Bit, Emitter, Library, Marks
+from cuzk.circuits.emitter import Bit, Emitter, Library, Marks, MatrixRows
 from cuzk.circuits.field import to_mont
 from cuzk.groth16.template.model import Part, Template, TemplateMatrix
 
@@ -49,15 +49,16 @@ def build_template(
 
 def _take_part(cs: Emitter, shared_inputs: int, shared_aux: int, parameters: int, inputs: int, aux: int) -> tuple[Part, Marks]:
     """Moves what the emitter recorded since `inputs`, `aux` into a part, and empties its rows."""
-    matrices = []
-    for m in cs.matrices:
+
+    def taken(m: MatrixRows) -> TemplateMatrix:
         lens, cols, ids = m.joined()
         m.chunks = []
         row_ptr = np.zeros(len(lens) + 1, np.uint32)
         np.cumsum(lens, out=row_ptr[1:])
         columns = _columns(cols, shared_inputs, shared_aux, parameters, cs.n_inputs)
-        matrices.append(TemplateMatrix(row_ptr, columns, ids))
-    a, b, c = matrices
+        return TemplateMatrix(row_ptr, columns, ids)
+
+    a, b, c = map(taken, cs.matrices)
     part = Part(cs.n_rows, cs.n_inputs - inputs, cs.n_aux - aux, (a, b, c), cs.field_mask())
     marks, cs.marks = cs.marks, Marks()
     cs.n_rows, cs.field_aux = 0, []

@@ -99,7 +99,7 @@ class _Filler:
             for first in range(0, len(calls), at_once):
                 self._fill_calls(block, calls[first : first + at_once], base, library)
 
-    def _fill_calls(self, block: Block, calls: Sequence[Deferred], base: int, library: Library) -> None:
+    def _fill_calls(self, block: Block[Any], calls: Sequence[Deferred], base: int, library: Library) -> None:
         """Runs the gadget once over all its calls; lanes of a call are padded to whole bytes where there are bits."""
         lanes = self.lanes if block.field_aux.all() else -(-self.lanes // 8) * 8
         width = lanes // 8

@@ -24,7 +24,8 @@ def constraint_count(text: str) -> int:
         if not exponent:
             return int(text)
         if 0 <= int(exponent) <= 64 and 0 <= int(base) <= 1 << 32:
-            return int(base) ** int(exponent)
+            count: int = int(base) ** int(exponent)
+            return count
     except ValueError:
         pass
     raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor 2^k")
@@ -75,6 +76,7 @@ def run(args: argparse.Namespace) -> int:
         write_wtns_chunks(args.wtns, tiling.n_wires, family.witness(tiling, args.seed))
     domain = domain_for(tiling.n_constraints, 1)
     files = {name: path for name in ("r1cs", "pce", "wtns") if (path := getattr(args, name))}
+    memory = proof_memory(domain, tiling.n_wires, tiling.n_constraints + 2)
     document = {
         "name": family.name,
         "summary": family.summary,
@@ -82,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         "n_wires": tiling.n_wires,
         "n_public": 1,
         "domain": domain,
-        "proof": proof_memory(domain, tiling.n_wires, tiling.n_constraints + 2),
+        "proof": memory,
         "files": files,
     }
     if args.json:
@@ -90,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     print(f"{family.name}: {family.summary}")
     print(f"  {tiling.n_constraints} constraints, {tiling.n_wires} wires, 1 public, domain {domain}")
-    for quotient, cost in document["proof"].items():
+    for quotient, cost in memory.items():
         sizes = ", ".join(f"{n[:-6].replace('_', ' ')} {size_text(v)}" for n, v in cost.items() if n.endswith("_bytes"))
         print(f"  {quotient}: {cost['transforms']} transforms, {sizes}")
     for path in files.values():

@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from cuzk.exec.result import RunResult
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cuzk.model.scenario import Scenario
     from cuzk.sim import SimResult
 
-SPIN = "spin"
+SPIN: Final = "spin"
 BUSY = 0.75
 """A run that gets less than this share of the cores has to share them with other work (alone it gets about 0.85: waking
 threads and the interpreter's lock take the rest)."""

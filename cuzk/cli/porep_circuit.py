@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from typing import Any
 
 from cuzk.cli.proving import print_json
 
@@ -43,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _lines(d: dict) -> list[str]:
+def _lines(d: dict[str, Any]) -> list[str]:
     nonzeros = ", ".join(f"{k.upper()} {v:,}" for k, v in d["nonzeros"].items())
     queries = ", ".join(f"{k} {v:,}" for k, v in d["queries"].items())
     dense = d["densities"]

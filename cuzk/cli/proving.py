@@ -7,11 +7,12 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 SCHEMA_VERSION = 1
 
 
-def print_json(document: dict) -> None:
+def print_json(document: dict[str, Any]) -> None:
     """One document on stdout."""
     print(json.dumps({"schema_version": SCHEMA_VERSION, **document}, indent=2))
 

@@ -13,11 +13,13 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cuzk.cli.scenario_args import add_scenario, load
 
 if TYPE_CHECKING:
+    from cuzk.exec.device import Device
     from cuzk.exec.result import RunResult
     from cuzk.model.calibration import Calibration
     from cuzk.model.scenario import Scenario
@@ -149,9 +151,11 @@ def _prove(args: argparse.Namespace, scenario: Scenario) -> tuple[RunResult, dic
     from cuzk.exec.run import Proving, prepare, progress_line, prove_with
 
     proving = Proving(args.key, tuple(args.witness), args.r1cs, args.threads, args.insecure_seed)
-    make_device = None
+    make_device: Callable[..., Device] | None = None
     if args.device == "cuda":
-        from cuzk.exec.cuda import CudaProver as make_device
+        from cuzk.exec.cuda import CudaProver
+
+        make_device = CudaProver
     calibration = None if args.no_predict else _own_calibration(args.calibration)
     if calibration is not None:
         import cuzk.sim.run  # noqa: F401 - what it takes is part of the idle state

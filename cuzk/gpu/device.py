@@ -49,7 +49,7 @@ class PinnedArray:
     def __init__(self, device: CudaDevice, address: int, size_bytes: int) -> None:
         self._device, self.address = device, address
         view = (ctypes.c_uint8 * max(size_bytes, 1)).from_address(address)
-        self.array = np.frombuffer(view, dtype=np.uint8)[:size_bytes]
+        self.array = np.ctypeslib.as_array(view)[:size_bytes]
 
     def free(self) -> None:
         address, self.address = self.address, 0
@@ -62,7 +62,7 @@ def _checked(call: str) -> Callable[[Callable[Concatenate[CudaDevice, P], R]], C
 
     def around(method: Callable[Concatenate[CudaDevice, P], R]) -> Callable[Concatenate[CudaDevice, P], R]:
         @functools.wraps(method)
-        def checked(self: CudaDevice, *args: P.args, **kwargs: P.kwargs) -> R:
+        def checked(self: CudaDevice, /, *args: P.args, **kwargs: P.kwargs) -> R:
             if self.lost is not None:
                 raise DeviceLost(self.device_id, self.lost)
             try:

@@ -46,7 +46,8 @@ def row_blocks(rows: int, by_warp: int, by_block: int) -> int:
 def bit_ranks(mask_words: np.ndarray) -> np.ndarray:
     """(words,) uint32: set bits before each uint64 word of a bitmap."""
     counts = np.bitwise_count(mask_words).astype(np.uint32)
-    return (np.cumsum(counts, dtype=np.uint32) - counts).astype(np.uint32)
+    ranks: np.ndarray = np.cumsum(counts, dtype=np.uint32) - counts
+    return ranks.astype(np.uint32)
 
 
 @dataclass(frozen=True)

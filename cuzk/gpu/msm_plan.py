@@ -319,13 +319,13 @@ def _cheapest(n: int, budget_bytes: int, group: Group, residency: Residency, mul
     fewest, most = -(-whole.step_bits // MAX_DIGIT_BITS), -(-whole.step_bits // 2)
     candidates = [-(-whole.step_bits // digit_bits)] if digit_bits else range(fewest, most + 1)
     best: MsmPlan | None = None
-    smallest: int | None = None
+    smallest = float("inf")
     for sets in sorted(candidates, key=lambda sets: replace(whole, sets=sets).cost()):
         shape = replace(whole, sets=sets)
         if best is not None and shape.cost() >= best.total_cost():
             break
         fitted, need = _fit(shape, budget_bytes)
-        smallest = need if smallest is None else min(smallest, need)
+        smallest = min(smallest, need)
         if fitted is not None and (best is None or fitted.total_cost() < best.total_cost()):
             best = fitted
     if best is None:

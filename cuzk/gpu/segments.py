@@ -21,8 +21,8 @@ SMALL_BLOCKS = 16  # blocks an SM of round_pairs: it loops over a count that onl
 class PairShape(Protocol):
     """What a plan says about pair_add."""
 
-    group: Group
-
+    @property
+    def group(self) -> Group: ...
     @property
     def pair_blocks(self) -> int: ...
     @property

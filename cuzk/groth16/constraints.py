@@ -93,7 +93,8 @@ class CoefficientTable:
 
     def _hash(self, values: np.ndarray) -> np.ndarray:
         mixed = values ^ (values >> np.uint64(29))
-        return (mixed * self._salt).sum(axis=1, dtype=np.uint64)
+        hashes: np.ndarray = (mixed * self._salt).sum(axis=1, dtype=np.uint64)
+        return hashes
 
     def __len__(self) -> int:
         return len(self.values)

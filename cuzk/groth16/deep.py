@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +17,12 @@ from cuzk.groth16.progress import Progress, silent
 CHUNK = 1 << 14
 
 
-def deep_check(path: Path, kind: str, sample: int | None = None, progress: Progress = silent) -> dict:
+def deep_check(path: Path, kind: str, sample: int | None = None, progress: Progress = silent) -> dict[str, Any]:
     """Validate a file of this kind. Returns what was checked; raises FormatError (InputError) at the first fault.
 
     `sample`: check that many random points of each list instead of all.
     """
-    checks: dict[str, Callable[[], dict]] = {
+    checks: dict[str, Callable[[], dict[str, Any]]] = {
         "zkey": lambda: _zkey(path, sample, progress),
         "ckey": lambda: _ckey(path, sample, progress),
         "params": lambda: _params(path, sample, progress),
@@ -86,7 +87,7 @@ def _check_points(
     return total
 
 
-def _zkey(path: Path, sample: int | None, progress: Progress) -> dict:
+def _zkey(path: Path, sample: int | None, progress: Progress) -> dict[str, Any]:
     from cuzk.groth16.formats.zkey import ZkeyFile
 
     file = ZkeyFile(path)
@@ -104,7 +105,7 @@ def _zkey(path: Path, sample: int | None, progress: Progress) -> dict:
     return {"points_checked": checked, "coefficients_checked": system.a.nonzeros + system.b.nonzeros}
 
 
-def _ckey(path: Path, sample: int | None, progress: Progress) -> dict:
+def _ckey(path: Path, sample: int | None, progress: Progress) -> dict[str, Any]:
     from cuzk.groth16.formats.ckey import CkeyFile
 
     file = CkeyFile(path)
@@ -113,7 +114,7 @@ def _ckey(path: Path, sample: int | None, progress: Progress) -> dict:
     for name in ("g1", "g2"):
         fixed = file.mapped.array(name, "u8", (3, -1))
         checked += _check_points(path, name, fixed, file.mapped.offset(name), None, silent, may_be_infinity=False)
-    lists = {
+    lists: dict[str, np.ndarray | None] = {
         "ic": key.ic,
         "a_points": key.a_query.points,
         "b_g1_points": key.b_g1_query.points,
@@ -130,7 +131,7 @@ def _ckey(path: Path, sample: int | None, progress: Progress) -> dict:
     return {"points_checked": checked, "coefficients_checked": sum(system.nonzeros())}
 
 
-def _params(path: Path, sample: int | None, progress: Progress) -> dict:
+def _params(path: Path, sample: int | None, progress: Progress) -> dict[str, Any]:
     from cuzk.groth16.formats.params import ParamsFile
 
     file = ParamsFile(path)
@@ -148,7 +149,7 @@ def _params(path: Path, sample: int | None, progress: Progress) -> dict:
     return {"points_checked": checked}
 
 
-def _ptau(path: Path, sample: int | None, progress: Progress) -> dict:
+def _ptau(path: Path, sample: int | None, progress: Progress) -> dict[str, Any]:
     from cuzk.groth16.formats.ptau import POINT_BYTES, PtauFile
 
     file = PtauFile(path)
@@ -160,7 +161,7 @@ def _ptau(path: Path, sample: int | None, progress: Progress) -> dict:
     return {"points_checked": checked}
 
 
-def _system(path: Path) -> dict:
+def _system(path: Path) -> dict[str, Any]:
     from cuzk.groth16.load import read_r1cs_system
 
     system = read_r1cs_system(path).expanded()
@@ -168,14 +169,14 @@ def _system(path: Path) -> dict:
     return {"nonzeros": nonzeros, "coefficients": len(system.table)}
 
 
-def _curio(path: Path) -> dict:
+def _curio(path: Path) -> dict[str, Any]:
     from cuzk.groth16.formats.curio_pce import CurioPceFile
 
     system = CurioPceFile(path).constraints()
     return {"nonzeros": {n: getattr(system, n).nonzeros for n in "abc"}, "coefficients": len(system.table)}
 
 
-def _wtns(path: Path) -> dict:
+def _wtns(path: Path) -> dict[str, Any]:
     from cuzk.groth16.formats.wtns import WtnsFile
 
     file = WtnsFile(path)
@@ -185,7 +186,7 @@ def _wtns(path: Path) -> dict:
     return {"values_checked": file.count, "zeros_and_ones": zero_or_one}
 
 
-def _cwit(path: Path) -> dict:
+def _cwit(path: Path) -> dict[str, Any]:
     from cuzk.groth16.formats.cwit import FIELDS, CwitFile
 
     file = CwitFile(path)
@@ -222,7 +223,7 @@ def _check_verifying_key(key: VerifyingKey, path: Path) -> int:
     return found
 
 
-def _small(path: Path, kind: str) -> dict:
+def _small(path: Path, kind: str) -> dict[str, Any]:
     """Keys and proofs that are read whole anyway."""
     from cuzk.groth16.formats.proof import read_bundle, read_proofs
     from cuzk.groth16.formats.vk import read_vk

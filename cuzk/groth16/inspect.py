@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from typing import Any
 
 from cuzk.errors import FormatError
 from cuzk.groth16.formats.files import Path, map_file
@@ -64,10 +65,10 @@ def _detect_unmarked(path: Path, size: int) -> str:
     raise FormatError(path, "not a file of a kind that cuzk knows (no magic, and the counts of no unmarked format fit)", offset=0)
 
 
-def inspect(path: Path) -> dict:
+def inspect(path: Path) -> dict[str, Any]:
     """Everything the headers tell, in constant time for any size. Raises FormatError."""
     kind = detect(path)
-    readers: dict[str, Callable[[Path], dict]] = {
+    readers: dict[str, Callable[[Path], dict[str, Any]]] = {
         "r1cs": _r1cs,
         "wtns": _wtns,
         "cwit": _cwit,
@@ -96,8 +97,10 @@ def _unsafe(path: Path) -> list[str]:
     return weaknesses(read_any_vk(path, with_ic=False))
 
 
-def _circuit(n_wires: int, n_public: int, domain: int, n_constraints: int | None = None, nonzeros: dict | None = None) -> dict:
-    circuit = {"n_wires": n_wires, "n_public": n_public, "n_aux": n_wires - n_public - 1, "domain": domain}
+def _circuit(
+    n_wires: int, n_public: int, domain: int, n_constraints: int | None = None, nonzeros: dict[str, int] | None = None
+) -> dict[str, Any]:
+    circuit: dict[str, Any] = {"n_wires": n_wires, "n_public": n_public, "n_aux": n_wires - n_public - 1, "domain": domain}
     circuit["log_domain"] = domain.bit_length() - 1
     if n_constraints is not None:
         circuit["n_constraints"] = n_constraints
@@ -111,7 +114,7 @@ def domain_for(n_constraints: int, n_public: int) -> int:
     return 1 << max(1, (n_constraints + n_public).bit_length())
 
 
-def proof_memory(domain: int, n_wires: int, rows: int | None = None) -> dict:
+def proof_memory(domain: int, n_wires: int, rows: int | None = None) -> dict[str, Any]:
     """Bytes and transforms of one proof under each quotient: host vectors, and what lies on the device meanwhile."""
     rows = domain if rows is None else rows
     memory = {}
@@ -127,7 +130,7 @@ def proof_memory(domain: int, n_wires: int, rows: int | None = None) -> dict:
     return memory
 
 
-def residency(points_bytes: int, copied: bool) -> dict:
+def residency(points_bytes: int, copied: bool) -> dict[str, Any]:
     """Where a key's points can live, and what each place costs. `copied`: the file's form must be converted on load."""
     return {
         "vram": {"ram_bytes": 0, "pinned_bytes": 0, "vram_bytes": points_bytes},
@@ -142,7 +145,7 @@ def _matrices_bytes(nonzeros: int, rows: int, matrices: int) -> int:
     return 8 * nonzeros + 8 * matrices * (rows + 1)
 
 
-def _r1cs(path: Path) -> dict:
+def _r1cs(path: Path) -> dict[str, Any]:
     from cuzk.groth16.formats.r1cs import TERM_BYTES, R1csFile
 
     file = R1csFile(path)
@@ -161,14 +164,14 @@ def _r1cs(path: Path) -> dict:
     }
 
 
-def _wtns(path: Path) -> dict:
+def _wtns(path: Path) -> dict[str, Any]:
     from cuzk.groth16.formats.wtns import WtnsFile
 
     file = WtnsFile(path)
     return {"n_values": file.count, "witness_ram_bytes": FR_BYTES * file.count}
 
 
-def _cwit(path: Path) -> dict:
+def _cwit(path: Path) -> dict[str, Any]:
     from cuzk.groth16.formats.cwit import CwitFile
 
     file = CwitFile(path)
@@ -177,13 +180,13 @@ def _cwit(path: Path) -> dict:
             "witness_ram_bytes": sizes}  # fmt: skip
 
 
-def _points(**counts: int) -> dict:
+def _points(**counts: int) -> dict[str, Any]:
     """Counts of the point lists, and their bytes in all."""
     sizes = {name: count * (G2_BYTES if name == "b_g2" else G1_BYTES) for name, count in counts.items()}
     return {"counts": counts, "bytes": sum(sizes.values())}
 
 
-def _zkey(path: Path) -> dict:
+def _zkey(path: Path) -> dict[str, Any]:
     from cuzk.groth16.formats.zkey import ZkeyFile
 
     file = ZkeyFile(path)
@@ -204,7 +207,7 @@ def _zkey(path: Path) -> dict:
     }
 
 
-def _ckey(path: Path) -> dict:
+def _ckey(path: Path) -> dict[str, Any]:
     from cuzk.groth16.formats.ckey import CkeyFile
 
     file = CkeyFile(path)
@@ -237,7 +240,7 @@ def _ckey(path: Path) -> dict:
     }
 
 
-def _matrices(mapped: MappedFile) -> dict:
+def _matrices(mapped: MappedFile) -> dict[str, Any]:
     """Form, nonzeros and bytes of the matrices in a .ckey."""
     from cuzk.groth16.formats.template_arrays import template_counts
 
@@ -251,7 +254,7 @@ def _matrices(mapped: MappedFile) -> dict:
     return {"form": f"a template: a prefix and {copies} copies of one body", "nonzeros": nonzeros, "bytes": size}
 
 
-def _pce(path: Path) -> dict:
+def _pce(path: Path) -> dict[str, Any]:
     from cuzk.groth16.formats.matrices import PCE_MAGIC
 
     mapped = MappedFile(path, PCE_MAGIC, "matrix file (.pce)")
@@ -268,7 +271,7 @@ def _pce(path: Path) -> dict:
     }
 
 
-def _curio_pce(path: Path) -> dict:
+def _curio_pce(path: Path) -> dict[str, Any]:
     from cuzk.groth16.formats.curio_pce import CurioPceFile
 
     file = CurioPceFile(path)
@@ -280,7 +283,7 @@ def _curio_pce(path: Path) -> dict:
     }
 
 
-def _params(path: Path) -> dict:
+def _params(path: Path) -> dict[str, Any]:
     from cuzk.groth16.formats.params import ParamsFile
 
     file = ParamsFile(path)
@@ -300,7 +303,7 @@ def _params(path: Path) -> dict:
     }
 
 
-def _ptau(path: Path) -> dict:
+def _ptau(path: Path) -> dict[str, Any]:
     from cuzk.groth16.formats.ptau import PtauFile
 
     file = PtauFile(path)
@@ -313,27 +316,27 @@ def _ptau(path: Path) -> dict:
     }
 
 
-def _vk(path: Path) -> dict:
+def _vk(path: Path) -> dict[str, Any]:
     from cuzk.groth16.formats.vk import read_vk
 
     key = read_vk(path)
     return {"n_public": key.n_public, "ic_points": len(key.ic), "development": key.development}
 
 
-def _proof(path: Path) -> dict:
+def _proof(path: Path) -> dict[str, Any]:
     from cuzk.groth16.formats.proof import read_proofs
 
     return {"proofs": len(read_proofs(path))}
 
 
-def _public(path: Path) -> dict:
+def _public(path: Path) -> dict[str, Any]:
     from cuzk.groth16.formats.proof import read_public
 
     lists = read_public(path)
     return {"proofs": len(lists), "n_public": len(lists[0])}
 
 
-def _prf(path: Path) -> dict:
+def _prf(path: Path) -> dict[str, Any]:
     from cuzk.groth16.formats.proof import bundle_layout
 
     layout = bundle_layout(map_file(path))
@@ -341,7 +344,7 @@ def _prf(path: Path) -> dict:
     return {"layout": layout[0], "proofs": layout[1], "n_public": layout[2]}
 
 
-def as_text(found: dict) -> str:
+def as_text(found: dict[str, Any]) -> str:
     """The findings for people: one line a fact, sizes in GiB where large."""
     lines = [f"{found['file']}: {found['kind']}, {size_text(found['size_bytes'])}, curve {found['curve']}"]
     for name, value in found.items():
@@ -368,7 +371,7 @@ def as_text(found: dict) -> str:
     return "\n".join(lines)
 
 
-def _costs(cost: dict) -> str:
+def _costs(cost: dict[str, Any]) -> str:
     named = [f"{name[:-6].replace('_', ' ')} {size_text(value)}" for name, value in cost.items() if name.endswith("_bytes")]
     return ", ".join(named)
 

@@ -148,7 +148,7 @@ def first_difference(own: ConstraintSystem, other: ConstraintSystem) -> tuple[st
         keys = [(m.row_of_term()[:terms], m.col[:terms], m.coef_id[:terms]) for m in (mine, theirs)]
         if not np.array_equal(keys[0][1], keys[1][1]):
             orders = [np.lexsort((col, row)) for row, col, _ in keys]
-            keys = [tuple(part[order] for part in key) for key, order in zip(keys, orders, strict=True)]
+            keys = [(row[order], col[order], coef[order]) for (row, col, coef), order in zip(keys, orders, strict=True)]
         tables = (own.table_mont, other.table_mont)
         wrong = keys[0][1] != keys[1][1]
         wrong |= (tables[0][keys[0][2]] != tables[1][keys[1][2]]).any(axis=1)

@@ -8,9 +8,17 @@ strings (JSON).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
 import numpy as np
 
 from cuzk.groth16.field import FQ_MODULUS, FQ_R, FQ_R_INV
+
+if TYPE_CHECKING:
+    from py_arkworks_bls12381 import G1Point, G2Point
+
+Point = TypeVar("Point")
 
 FQ_BYTES = 48
 G1_INFINITY, G2_INFINITY = bytes(96), bytes(192)
@@ -121,13 +129,29 @@ def decompress(data: bytes) -> bytes:
     return bytes(point.to_xy_bytes_be())
 
 
-def load(be: bytes):
+def load(be: bytes) -> G1Point | G2Point:
     """The pairing library's point. Raises PointError when it is off the curve or outside the subgroup of order r."""
-    from py_arkworks_bls12381 import G1Point, G2Point
+    return load_g1(be) if len(be) == 96 else load_g2(be)
 
+
+def load_g1(be: bytes) -> G1Point:
+    """`load` for G1."""
+    from py_arkworks_bls12381 import G1Point
+
+    return _loaded(be, G1Point.from_xy_bytes_be)
+
+
+def load_g2(be: bytes) -> G2Point:
+    """`load` for G2."""
+    from py_arkworks_bls12381 import G2Point
+
+    return _loaded(be, G2Point.from_xy_bytes_be)
+
+
+def _loaded(be: bytes, read: Callable[[bytes], Point]) -> Point:
     from_coordinates(coordinates(be))
     try:
-        return (G1Point if len(be) == 96 else G2Point).from_xy_bytes_be(be)
+        return read(be)
     except ValueError as error:
         where = "outside the subgroup of order r" if "subgroup" in str(error) else "not on the curve"
         raise PointError(f"the point is {where}") from error

@@ -9,14 +9,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from cuzk.errors import FormatError, InputError, ProofInvalid
-from cuzk.groth16 import points
 from cuzk.groth16.field import FR_MODULUS
 from cuzk.groth16.formats.proof import Bundle, Proof
 from cuzk.groth16.formats.vk import VerifyingKey
-from cuzk.groth16.points import PointError
+from cuzk.groth16.points import PointError, load_g1, load_g2
+
+if TYPE_CHECKING:
+    from py_arkworks_bls12381 import G1Point
+
+Point = TypeVar("Point")
 
 
 class Verifier:
@@ -24,17 +29,17 @@ class Verifier:
 
     def __init__(self, key: VerifyingKey, name: str = "the verifying key") -> None:
         self.key, self.name = key, name
-        self._alpha = self._load("alpha", key.alpha_g1)
-        self._beta = self._load("beta", key.beta_g2)
-        self._gamma = self._load("gamma", key.gamma_g2)
-        self._delta = self._load("delta", key.delta_g2)
-        self._ic = [self._load(f"IC[{i}]", p, may_be_infinity=True) for i, p in enumerate(key.ic)]
+        self._alpha = self._load("alpha", key.alpha_g1, load_g1)
+        self._beta = self._load("beta", key.beta_g2, load_g2)
+        self._gamma = self._load("gamma", key.gamma_g2, load_g2)
+        self._delta = self._load("delta", key.delta_g2, load_g2)
+        self._ic = [self._load(f"IC[{i}]", p, load_g1, may_be_infinity=True) for i, p in enumerate(key.ic)]
 
-    def _load(self, what: str, be: bytes, may_be_infinity: bool = False):
+    def _load(self, what: str, be: bytes, load: Callable[[bytes], Point], may_be_infinity: bool = False) -> Point:
         if not may_be_infinity and not any(be):
             raise self._bad(what, "the point at infinity")
         try:
-            return points.load(be)
+            return load(be)
         except PointError as error:
             raise self._bad(what, str(error)) from error
 
@@ -53,7 +58,7 @@ class Verifier:
             if not 0 <= value < FR_MODULUS:
                 raise InputError(f"public signal {number} is not below the modulus of the scalar field")
 
-    def _inputs_point(self, public: Sequence[int]):
+    def _inputs_point(self, public: Sequence[int]) -> G1Point:
         from py_arkworks_bls12381 import G1Point, Scalar
 
         scalars = [Scalar.from_le_bytes(v.to_bytes(32, "little")) for v in (1, *public)]
@@ -65,7 +70,7 @@ class Verifier:
 
         self.check_public(public)
         try:
-            a, b, c = (points.load(p) for p in (proof.a, proof.b, proof.c))
+            a, b, c = load_g1(proof.a), load_g2(proof.b), load_g1(proof.c)
         except PointError:
             return False
         return GT.pairing_check([-a, self._alpha, self._inputs_point(public), c], [b, self._beta, self._gamma, self._delta])
@@ -79,10 +84,11 @@ class Verifier:
         for public in publics:
             self.check_public(public)
         weights = [int.from_bytes(os.urandom(16), "little") | 1 for _ in proofs]
-        g1, g2, c_sum = [], [], None
+        g1, g2 = [], []
+        c_sum: G1Point | None = None
         for proof, weight in zip(proofs, weights, strict=True):
             try:
-                a, b, c = (points.load(p) for p in (proof.a, proof.b, proof.c))
+                a, b, c = load_g1(proof.a), load_g2(proof.b), load_g1(proof.c)
             except PointError:
                 return False
             scalar = Scalar.from_le_bytes(weight.to_bytes(32, "little"))
@@ -98,7 +104,7 @@ class Verifier:
         ic_point = self._combined_ic([total, *inputs])
         return GT.pairing_check([*g1, alpha, ic_point, c_sum], [*g2, self._beta, self._gamma, self._delta])
 
-    def _combined_ic(self, scalars: Sequence[int]):
+    def _combined_ic(self, scalars: Sequence[int]) -> G1Point:
         from py_arkworks_bls12381 import G1Point, Scalar
 
         reduced = [Scalar.from_le_bytes((v % FR_MODULUS).to_bytes(32, "little")) for v in scalars]

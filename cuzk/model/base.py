@@ -25,7 +25,7 @@ Name = Annotated[str, Strict(), Field(min_length=1, max_length=200)]
 Source = Literal["document", "fit", "measured", "derived", "assumed"]
 """Where a number comes from: printed by others, fitted, measured here, computed from counts, or a guess."""
 
-Provenance = Annotated[dict[str, str], Field(default_factory=dict)]
+Provenance = dict[str, str]
 """For each figure that needs it: where it comes from."""
 
 

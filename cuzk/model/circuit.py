@@ -55,7 +55,7 @@ class Circuit(Model):
     """Size of the matrices in memory where it is measured; None: CSR from the counts."""
     pce_template: Bytes | None = None
     """Size of the matrices as one repeated template; None: there is none, and `pce` stands for it."""
-    provenance: Provenance
+    provenance: Provenance = Field(default_factory=dict)
 
     @field_validator("density_a_aux", "density_b_aux")
     @classmethod

@@ -95,7 +95,7 @@ class Machine(Model):
     """Hardware threads a core."""
     dram_bandwidth: Rate | None = None
     gpus: Annotated[tuple[Gpu, ...], AsTuple] = ()
-    provenance: Provenance
+    provenance: Provenance = Field(default_factory=dict)
 
     @field_validator("reserved", "hugepages")
     @classmethod

@@ -90,11 +90,11 @@ class Scenario(Model):
     circuit: Circuit
     pipeline: Annotated[str | dict[str, Any], BeforeValidator(_pipeline)]
     """A preset's name, or the steps themselves as data: `parse('pipeline', Pipeline)` reads those."""
-    policy: Annotated[Policy, Field(default_factory=Policy)]
-    workload: Annotated[Workload, Field(default_factory=Workload)]
+    policy: Policy = Field(default_factory=Policy)
+    workload: Workload = Field(default_factory=Workload)
     calibration: Calibration | None = None
     seed: Annotated[int, Field(strict=True, ge=0, le=2**63 - 1)] = 0
-    checks: Annotated[Checks, Field(default_factory=lambda: Checks(peaks={}))]
+    checks: Checks = Field(default_factory=lambda: Checks(peaks={}))
 
     _tree: Node | None = PrivateAttr(default=None)
 

@@ -35,8 +35,9 @@ def output(out: Any, name: str, rows: int, columns: int, dtype: DTypeLike = np.u
     if out is None:
         return np.empty((rows, columns), dtype)
     check(out, name, columns, dtype, rows)
-    check_writable(out, name)
-    return out
+    found: NDArray[Any] = out
+    check_writable(found, name)
+    return found
 
 
 def address(array: NDArray[Any]) -> int:

@@ -95,4 +95,8 @@ def load_sealed(directory: str | os.PathLike[str]) -> Sealed:
     if statement.ids.replica_id(statement.comm_d) != comms["replica_id"]:
         raise FormatError(path, "replica_id does not follow from the ids and comm_d")
     version = statement.version or version_of(statement.ids.porep_id)
-    return Sealed(shape, statement.ids, version, labels, **trees, **comms)
+    return Sealed(
+        shape, statement.ids, version, labels,
+        trees["tree_d"], trees["tree_c"], trees["tree_r_last"],
+        comms["comm_d"], comms["comm_r"], comms["comm_c"], comms["comm_r_last"], comms["replica_id"],
+    )  # fmt: skip

@@ -39,7 +39,8 @@ class Sealed:
     replica_id: bytes
 
     def data(self, nodes: np.ndarray) -> np.ndarray:
-        return self.tree_d.levels[0][nodes]
+        found: np.ndarray = self.tree_d.levels[0][nodes]
+        return found
 
     def column(self, nodes: np.ndarray) -> list[np.ndarray]:
         """The labels of nodes, layer by layer."""
@@ -75,7 +76,7 @@ def label_layer(replica_id: bytes, layer: int, parents: np.ndarray, previous: by
             around = parents[node].tolist()
             values = [bytes(labels[NODE_BYTES * p : NODE_BYTES * p + NODE_BYTES]) for p in around[:DRG_PARENTS]]
             if layer > 1:
-                values += [previous[NODE_BYTES * p : NODE_BYTES * p + NODE_BYTES] for p in around[DRG_PARENTS:]]
+                values += [bytes(previous[NODE_BYTES * p : NODE_BYTES * p + NODE_BYTES]) for p in around[DRG_PARENTS:]]
         labels[NODE_BYTES * node : NODE_BYTES * node + NODE_BYTES] = label(replica_id, layer, node, values)
     return labels
 

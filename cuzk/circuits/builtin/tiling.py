@@ -59,8 +59,8 @@ class Tiling:
     def system(self) -> ConstraintSystem:
         """The whole system. About 8 bytes a term and 8 a row and matrix."""
         table = CoefficientTable("std")
-        matrices = [self._matrix(number, table) for number in range(3)]
-        return ConstraintSystem(self.n_wires, 1, self.n_constraints, table, *matrices)
+        a, b, c = (self._matrix(number, table) for number in range(3))
+        return ConstraintSystem(self.n_wires, 1, self.n_constraints, table, a, b, c)
 
     def _matrix(self, number: int, table: CoefficientTable) -> SparseMatrix:
         parts = [_tiled(self.block, number, FIRST_BLOCK, self.blocks, table)]

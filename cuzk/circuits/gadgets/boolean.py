@@ -10,7 +10,7 @@ from cuzk.circuits.emitter import ONE, Bit, Emitter
 def bit(cs: Emitter, value: Any) -> Bit:
     """A variable with the row (1 - x) · x = 0."""
     x = cs.bit(value)
-    cs.enforce([(ONE, 1), (x.var, -1)], [(x.var, 1)], [])
+    cs.enforce([(ONE, 1), (x.variable, -1)], [(x.variable, 1)], [])
     return x
 
 
@@ -28,7 +28,8 @@ def xor(cs: Emitter, a: Bit, b: Bit) -> Bit:
         value = a.value ^ b.value ^ (cs.ones if mixed else 0)
     c = cs.bit(value)
     if cs.recording:
-        cs.enforce([(a.var, 2)], [(b.var, 1)], [(a.var, 1), (b.var, 1), (c.var, -1)])
+        left, right = a.variable, b.variable
+        cs.enforce([(left, 2)], [(right, 1)], [(left, 1), (right, 1), (c.variable, -1)])
     return c.invert(cs.ones) if mixed else c
 
 
@@ -42,7 +43,7 @@ def and_(cs: Emitter, a: Bit, b: Bit) -> Bit:
         a, b = b, a
     c = cs.bit(None if cs.algebra is None else a.value & b.value)
     if cs.recording:
-        cs.enforce(a.terms(), b.terms(), [(c.var, 1)])
+        cs.enforce(a.terms(), b.terms(), [(c.variable, 1)])
     return c
 
 
@@ -64,7 +65,7 @@ def ch(cs: Emitter, a: Bit, b: Bit, c: Bit) -> Bit:
     out = cs.bit(None if cs.algebra is None else ((b.value ^ c.value) & a.value) ^ c.value)
     if cs.recording:
         minus_c = c.terms(-1)
-        cs.enforce(b.terms() + minus_c, a.terms(), [(out.var, 1), *minus_c])
+        cs.enforce(b.terms() + minus_c, a.terms(), [(out.variable, 1), *minus_c])
     return out
 
 
@@ -82,5 +83,5 @@ def maj(cs: Emitter, a: Bit, b: Bit, c: Bit) -> Bit:
     out = cs.bit(None if cs.algebra is None else ((b.value | c.value) & a.value) | (b.value & c.value))
     bc = and_(cs, b, c)
     if cs.recording:
-        cs.enforce(bc.terms(2) + b.terms(-1) + c.terms(-1), a.terms(), [*bc.terms(), (out.var, -1)])
+        cs.enforce(bc.terms(2) + b.terms(-1) + c.terms(-1), a.terms(), [*bc.terms(), (out.variable, -1)])
     return out

@@ -27,7 +27,7 @@ def to_bits(cs: Emitter, x: Num) -> list[Bit]:
     values = [None] * NUM_BITS if cs.algebra is None else cs.algebra.bits_of(x.value, NUM_BITS)
     bits = [bit(cs, v) for v in values]
     if cs.recording:
-        cs.enforce([], [], [*((b.var, 1 << i) for i, b in enumerate(bits)), (x.var, -1)])
+        cs.enforce([], [], [*((b.variable, 1 << i) for i, b in enumerate(bits)), (x.var, -1)])
     return bits
 
 

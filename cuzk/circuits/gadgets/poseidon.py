@@ -7,11 +7,14 @@ are more than needed, but keys for Filecoin's circuits are made for exactly thes
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cuzk.circuits.emitter import ONE, Emitter, Gadget, Num, Terms
 from cuzk.circuits.field import MODULUS
 from cuzk.circuits.gadgets.poseidon_constants import FULL_ROUNDS, Matrix, Vector, poseidon_constants
+
+if TYPE_CHECKING:
+    from cuzk.circuits.algebra import Columns
 
 
 class _Element:
@@ -99,7 +102,7 @@ def _poseidon(cs: Emitter, args: Sequence[Num]) -> list[Num]:
     return [Num(_allocated(cs, elements[1]), elements[1].value)]
 
 
-def _fast(algebra: Any, args: Sequence[Num]) -> list[Any]:
+def _fast(algebra: Columns, args: Sequence[Num]) -> list[Any]:
     return [algebra.poseidon([a.value for a in args])]
 
 
@@ -109,4 +112,4 @@ POSEIDON = Gadget("Poseidon", _poseidon, _fast)
 def poseidon(cs: Emitter, elements: Sequence[Num]) -> Num:
     """The hash of 2, 4, 8 or 11 elements."""
     (out,) = cs.call(POSEIDON, elements)
-    return out  # type: ignore[return-value]
+    return out

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from cuzk.circuits.emitter import Bit, Emitter, Gadget
 from cuzk.circuits.gadgets import uint32
 from cuzk.circuits.gadgets.boolean import ch, maj, xor
 from cuzk.circuits.gadgets.uint32 import MultiEq, Word, add_many, bitwise, rotr, shr
+
+if TYPE_CHECKING:
+    from cuzk.circuits.algebra import Columns
 
 
 def _primes(n: int) -> list[int]:
@@ -79,7 +83,7 @@ def _compress(cs: Emitter, args: Sequence[Bit]) -> list[Bit]:
     return [b for word in out for b in reversed(word)]
 
 
-def _compress_fast(algebra, args: Sequence[Bit]) -> list[int]:
+def _compress_fast(algebra: Columns, args: Sequence[Bit]) -> list[int]:
     return algebra.sha256_compress([b.value for b in args])
 
 
@@ -101,5 +105,5 @@ def sha256(cs: Emitter, bits: Sequence[Bit]) -> list[Bit]:
     padded = pad(cs, bits)
     state: Sequence[Bit] = [cs.constant_bit(v >> i & 1) for v in INITIAL_STATE for i in reversed(range(32))]
     for start in range(0, len(padded), 512):
-        state = cs.call(COMPRESS, [*state, *padded[start : start + 512]])  # type: ignore[assignment]
+        state = cs.call(COMPRESS, [*state, *padded[start : start + 512]])
     return list(state)

@@ -72,7 +72,7 @@ def add_many(cs: Emitter, sums: MultiEq, words: Sequence[Word]) -> Word:
         for word in words:
             for i, b in enumerate(word):
                 left += b.terms(1 << i)
-        sums.equal(width, left, [(b.var, 1 << i) for i, b in enumerate(result)])
+        sums.equal(width, left, [(b.variable, 1 << i) for i, b in enumerate(result)])
     return result[:32]
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import TypeVar
 
 from cuzk.errors import InputError
+
+T = TypeVar("T")
 
 NODE_BYTES = 32
 DRG_PARENTS = 6
@@ -80,7 +83,7 @@ def shape(name: str) -> Shape:
     raise InputError(f"unknown sector size {name!r}: one of {', '.join(s.name for s in SHAPES)}")
 
 
-def parent_sequence(layer: int, parents: Sequence) -> list:
+def parent_sequence(layer: int, parents: Sequence[T]) -> list[T]:
     """The 37 parents of a label's preimage, of the six DRG parents (layer 1) or those and the eight expander parents."""
     if layer == 1:
         return [*list(parents[:DRG_PARENTS]) * 6, parents[0]]

@@ -14,6 +14,7 @@ present:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,7 @@ class CkeyFile:
         self.n_wires = self.mapped.integer("n_wires", self.n_public + 1, 2**32)
         self.development = header.get("development") is True
         origin = header.get("origin")
-        self.origin: dict = origin if isinstance(origin, dict) else {}
+        self.origin: dict[str, Any] = origin if isinstance(origin, dict) else {}
 
     def key(self, check_wires: bool = True) -> ProvingKey:
         """The key over the mapped arrays. Raises FormatError for a missing or misshapen one.
@@ -144,7 +145,7 @@ def write_ckey(
     root: int,
     log_domain: int,
     development: bool,
-    origin: dict,
+    origin: dict[str, Any],
 ) -> None:
     """Write a key. `system` must have its input rows."""
     arrays = {

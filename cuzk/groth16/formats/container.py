@@ -13,7 +13,7 @@ import numpy as np
 
 from cuzk.errors import FormatError
 from cuzk.groth16.field import FQ_MODULUS, FR_MODULUS, prime_name
-from cuzk.groth16.formats.files import Path, map_file
+from cuzk.groth16.formats.files import Path, map_file, unpack
 
 HEADER_BYTES = 12
 SECTION_HEADER_BYTES = 12
@@ -49,7 +49,7 @@ class Container:
         if found != magic:
             hint = f" (this is a .{found.decode()} file)" if found in MAGICS else ""
             raise FormatError(path, f"not a .{magic.decode()} file: magic is {found!r}{hint}", offset=0)
-        version, self.count = struct.unpack_from("<II", self.data, 4)
+        version, self.count = unpack("<II", self.data, 4)
         if version != MAGICS[magic]:
             message = f"version {version} of .{magic.decode()} is not supported (expected {MAGICS[magic]})"
             raise FormatError(path, message, offset=4)
@@ -59,7 +59,7 @@ class Container:
             if at + SECTION_HEADER_BYTES > size:
                 message = f"the file ends where section {number + 1} of {self.count} should begin"
                 raise FormatError(path, message, offset=at)
-            section_id, length = struct.unpack_from("<IQ", self.data, at)
+            section_id, length = unpack("<IQ", self.data, at)
             start = at + SECTION_HEADER_BYTES
             if length > size - start:
                 message = f"claims {length} bytes, the file has {size - start} left"
@@ -101,7 +101,7 @@ def read_prime(container: Container, section: Section, at: int, expected: int, w
     size = {FR_MODULUS: 32, FQ_MODULUS: 48}[expected]
     if section.size < at + 4:
         raise container.error(section, f"ends before the size of the {what}", at)
-    (n8,) = struct.unpack_from("<I", section.data, at)
+    (n8,) = unpack("<I", section.data, at)
     held = section.size - at - 4
     if 0 < n8 <= min(held, 256):
         prime = int.from_bytes(section.data[at + 4 : at + 4 + n8].tobytes(), "little")

@@ -8,14 +8,12 @@ published description; no file of it was at hand to check against.
 
 from __future__ import annotations
 
-import struct
-
 import numpy as np
 
 from cuzk.errors import FormatError
 from cuzk.groth16.constraints import CoefficientTable, ConstraintSystem, SparseMatrix
 from cuzk.groth16.field import FR_MODULUS, first_not_below
-from cuzk.groth16.formats.files import Path, map_file
+from cuzk.groth16.formats.files import Path, map_file, unpack
 
 MAGIC = b"PCE\x02"
 HEADER_BYTES = 32
@@ -30,7 +28,10 @@ class CurioPceFile:
             raise FormatError(path, f"{len(self.data)} bytes cannot hold the header", offset=0)
         if self.data[:4].tobytes() != MAGIC:
             raise FormatError(path, "not a PCE file of version 2", offset=0)
-        version, self.n_inputs, self.n_aux, self.n_constraints = struct.unpack_from("<IIII", self.data, 4)
+        self.n_inputs: int
+        self.n_aux: int
+        self.n_constraints: int
+        version, self.n_inputs, self.n_aux, self.n_constraints = unpack("<IIII", self.data, 4)
         if version != 2:
             raise FormatError(path, f"version {version} is not supported (expected 2)", offset=4)
         if self.n_wires > len(self.data):
@@ -50,14 +51,14 @@ class CurioPceFile:
                 raise FormatError(path, f"has {len(col)} columns but {len(values)} values", section=name)
             self._views[name] = (row_ptr, col, values)
         total = sum(len(view[1]) for view in self._views.values())
-        claims = [struct.unpack_from("<Q", self.data, at)[0] for at in (20, 24)]
+        claims = [unpack("<Q", self.data, at)[0] for at in (20, 24)]
         if total not in claims:
             raise FormatError(path, f"the matrices have {total} terms, the header claims {claims[0]} or {claims[1]}", offset=20)
 
     def _list(self, name: str, at: int, dtype: str, size: int) -> tuple[np.ndarray, int]:
         if len(self.data) - at < 8:
             raise FormatError(self.path, "the file ends before a count", offset=at, section=name)
-        (count,) = struct.unpack_from("<Q", self.data, at)
+        (count,) = unpack("<Q", self.data, at)
         if count * size > len(self.data) - at - 8:
             message = f"claims {count} entries of {size} bytes, the file has {len(self.data) - at - 8} bytes left"
             raise FormatError(self.path, message, offset=at, section=name)

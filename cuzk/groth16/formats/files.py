@@ -5,19 +5,22 @@ from __future__ import annotations
 import mmap
 import os
 import stat
+import struct
 from os import PathLike, fspath
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cuzk.errors import FormatError, InputError
 from cuzk.outputs import atomic_write, require_writable, write_text
 
-__all__ = ["Path", "atomic_write", "map_file", "read_small", "require_writable", "write_text"]
+__all__ = ["Path", "atomic_write", "map_file", "read_small", "require_writable", "unpack", "write_text"]
 
 Path = str | PathLike[str]
 
 
-def map_file(path: Path) -> np.ndarray:
+def map_file(path: Path) -> NDArray[np.uint8]:
     """The whole file as a read-only uint8 array over its pages; nothing is read until it is touched.
 
     Raises InputError when there is no such regular file, FormatError when it is empty.
@@ -41,3 +44,8 @@ def read_small(path: Path, limit_bytes: int = 1 << 26) -> bytes:
     if len(data) > limit_bytes:
         raise FormatError(path, f"{len(data)} bytes are too many for this kind of file")
     return data.tobytes()
+
+
+def unpack(layout: str, data: bytes | NDArray[np.uint8], at: int = 0) -> tuple[Any, ...]:
+    """The values of a `struct` layout at byte `at`, of which the caller has seen that they are there."""
+    return struct.unpack_from(layout, data if isinstance(data, bytes) else data.data, at)

@@ -40,7 +40,7 @@ def decimal(value: object) -> int:
     return int(value)
 
 
-def encode(be: bytes) -> list:
+def encode(be: bytes) -> list[str] | list[list[str]]:
     """A *be* point as JSON lists."""
     values = [str(v) for v in points.coordinates(be)]
     if len(values) == 2:
@@ -90,7 +90,7 @@ class Reader:
             raise self.error(name, "missing")
         return self.document[name]
 
-    def list(self, name: str) -> list:
+    def list(self, name: str) -> list[object]:
         value = self.get(name)
         if not isinstance(value, list):
             raise self.error(name, "expected a list")

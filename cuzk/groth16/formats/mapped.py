@@ -13,12 +13,12 @@ import mmap
 import os
 import struct
 from collections.abc import Callable, Iterable
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from cuzk.errors import FormatError
-from cuzk.groth16.formats.files import Path, atomic_write, map_file
+from cuzk.groth16.formats.files import Path, atomic_write, map_file, unpack
 
 VERSION = 1
 ALIGNMENT = 4096
@@ -37,7 +37,7 @@ class MappedFile:
             raise FormatError(path, f"{size} bytes cannot hold the header of a {what}", offset=0)
         if self.data[:8].tobytes() != magic:
             raise FormatError(path, f"not a {what}: magic is {self.data[:8].tobytes()!r}", offset=0)
-        version, length = struct.unpack_from("<II", self.data, 8)
+        version, length = unpack("<II", self.data, 8)
         if version != VERSION:
             raise FormatError(path, f"version {version} is not supported (expected {VERSION})", offset=8)
         if length > min(MAX_HEADER_BYTES, size - 16):
@@ -142,9 +142,9 @@ def _fill(file: BinaryIO, start: int, array: MappedArray) -> None:
     file.seek(start + array.size_bytes)
 
 
-def write_mapped(path: Path, magic: bytes, metadata: dict, arrays: dict[str, MappedArray]) -> None:
+def write_mapped(path: Path, magic: bytes, metadata: dict[str, Any], arrays: dict[str, MappedArray]) -> None:
     """Write a mapped file atomically, array by array."""
-    placed: dict[str, dict] = {}
+    placed: dict[str, dict[str, Any]] = {}
 
     def layout(base: int) -> int:
         at = base

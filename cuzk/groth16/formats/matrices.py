@@ -5,6 +5,8 @@ For X in a, b, c: X_row_ptr (rows+1) u64, X_col u32, X_coef u16 or u32; coef_tab
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from cuzk.errors import FormatError
@@ -36,7 +38,7 @@ def matrix_arrays(system: ConstraintSystem, names: str = "abc") -> dict[str, Map
     return arrays
 
 
-def system_metadata(system: System) -> dict:
+def system_metadata(system: System) -> dict[str, Any]:
     """The header fields that `read_system` needs."""
     return {"n_wires": system.n_wires, "n_public": system.n_public, "n_constraints": system.n_constraints}
 

@@ -9,14 +9,14 @@ u32 BE count, contributions).
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cuzk.errors import FormatError
 from cuzk.groth16 import points
-from cuzk.groth16.formats.files import Path, atomic_write, map_file
+from cuzk.groth16.formats.files import Path, atomic_write, map_file, unpack
 from cuzk.groth16.formats.vk import HEAD_BYTES, VerifyingKey, parse_binary
 
 LISTS = ("h", "l", "a", "b_g1", "b_g2")
@@ -89,12 +89,12 @@ class ParamsFile:
         if size < HEAD_BYTES + 4:
             message = f"{size} bytes cannot hold the verifying key at the head of a .params file"
             raise FormatError(path, message, offset=0)
-        (n_ic,) = struct.unpack_from(">I", self.data, HEAD_BYTES)
+        (n_ic,) = unpack(">I", self.data, HEAD_BYTES)
         at = HEAD_BYTES + 4 + 96 * n_ic
         if at > size:
             message = f"claims {n_ic} IC points, the file has room for {(size - HEAD_BYTES - 4) // 96}"
             raise FormatError(path, message, offset=HEAD_BYTES, section="verifying key")
-        self.n_inputs = n_ic
+        self.n_inputs: int = n_ic
         self._key_bytes = at
         if at == size:
             message = "the file ends after the verifying key: this is a .vk file, not parameters"
@@ -103,7 +103,7 @@ class ParamsFile:
         for name in LISTS:
             if size - at < 4:
                 raise FormatError(path, "the file ends before the count of this list", offset=at, section=name)
-            (count,) = struct.unpack_from(">I", self.data, at)
+            (count,) = unpack(">I", self.data, at)
             bytes_ = count * POINT_BYTES[name]
             if bytes_ > size - at - 4:
                 message = f"claims {count} points ({bytes_} bytes), the file has {size - at - 4} bytes left"
@@ -121,7 +121,7 @@ class ParamsFile:
         if not self.tail_bytes:
             return
         if self.tail_bytes >= TAIL_HEAD_BYTES:
-            (contributions,) = struct.unpack_from(">I", self.tail, TAIL_HEAD_BYTES - 4)
+            (contributions,) = unpack(">I", self.tail, TAIL_HEAD_BYTES - 4)
             if self.tail_bytes == TAIL_HEAD_BYTES + contributions * CONTRIBUTION_BYTES:
                 return
         message = f"{self.tail_bytes} bytes after the last list are no ceremony's (68 and 544 for each contribution)"
@@ -151,7 +151,7 @@ class ParamsFile:
         if not with_ic:
             data += struct.pack(">I", 1) + points.to_zcash(points.G1_INFINITY)
         key, _ = parse_binary(self.path, data)
-        return VerifyingKey(**{**key.__dict__, "development": self.development})
+        return replace(key, development=self.development)
 
     @property
     def domain(self) -> int:
@@ -171,7 +171,7 @@ def development_tail() -> bytes:
     return DEVELOPMENT_MARK.ljust(64, b"\0") + struct.pack(">I", 0)
 
 
-def write_params(path: Path, key: VerifyingKey, lists: dict[str, tuple[int, Iterable[np.ndarray]]], tail: bytes = b"") -> None:
+def write_params(path: Path, key: VerifyingKey, lists: Mapping[str, tuple[int, Iterable[np.ndarray]]], tail: bytes = b"") -> None:
     """Write the key and the five lists, each a count and chunks of mont points."""
     from cuzk import native
 

@@ -8,9 +8,9 @@ inputs, the inputs, verifying key.
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from cuzk.errors import FormatError
 from cuzk.groth16 import points
 from cuzk.groth16.field import FR_MODULUS
 from cuzk.groth16.formats import jsonpoints
-from cuzk.groth16.formats.files import Path, read_small
+from cuzk.groth16.formats.files import Path, read_small, unpack
 from cuzk.groth16.formats.vk import HEAD_BYTES, VerifyingKey, parse_binary
 from cuzk.groth16.points import PointError
 
@@ -53,7 +53,7 @@ class Proof:
             elements.append(element)
         return Proof(*elements)
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """proof.json as snarkjs reads it."""
         return {
             "pi_a": jsonpoints.encode(self.a),
@@ -128,11 +128,11 @@ def bundle_layout(data: bytes | np.ndarray) -> tuple[str, int, int] | None:
     """(layout, proofs, inputs) when sizes and counts agree with one of the two layouts, else None."""
     size = len(data)
     if size >= 16 + HEAD_BYTES + 4:
-        proofs, inputs = struct.unpack_from(">QQ", data)
+        proofs, inputs = unpack(">QQ", data)
         if 0 < inputs < size and size == 16 + HEAD_BYTES + 4 + 96 * (inputs + 1) + proofs * (PROOF_BYTES + 32 * inputs):
             return "many", proofs, inputs
     if size >= PROOF_BYTES + 8 + HEAD_BYTES + 4:
-        (inputs,) = struct.unpack_from(">Q", data, PROOF_BYTES)
+        (inputs,) = unpack(">Q", data, PROOF_BYTES)
         if inputs < size and size == PROOF_BYTES + 8 + 32 * inputs + HEAD_BYTES + 4 + 96 * (inputs + 1):
             return "single", 1, inputs
     return None

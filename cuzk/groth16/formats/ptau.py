@@ -10,14 +10,12 @@ after the other |
 
 from __future__ import annotations
 
-import struct
-
 import numpy as np
 
 from cuzk.errors import InputError
 from cuzk.groth16.field import FQ_MODULUS, FR_TWO_ADICITY
 from cuzk.groth16.formats.container import Container, read_prime
-from cuzk.groth16.formats.files import Path
+from cuzk.groth16.formats.files import Path, unpack
 
 NAMES = {
     1: "header",
@@ -45,7 +43,7 @@ class PtauFile:
         at = read_prime(self.container, head, 0, FQ_MODULUS, "base field")
         if head.size != at + 8:
             raise self.container.error(head, f"has {head.size} bytes, expected {at + 8}")
-        self.power, self.ceremony_power = struct.unpack_from("<II", head.data, at)
+        self.power, self.ceremony_power = unpack("<II", head.data, at)
         if not 1 <= self.power <= FR_TWO_ADICITY - 1:
             raise self.container.error(head, f"the power {self.power} is not between 1 and {FR_TWO_ADICITY - 1}", at)
         n = 1 << self.power

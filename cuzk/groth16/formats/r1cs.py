@@ -16,7 +16,7 @@ from cuzk.errors import FormatError
 from cuzk.groth16.constraints import CoefficientTable, ConstraintSystem, SparseMatrix
 from cuzk.groth16.field import FR_MODULUS, first_not_below
 from cuzk.groth16.formats.container import Container, ContainerWriter, Section, read_prime
-from cuzk.groth16.formats.files import Path, atomic_write
+from cuzk.groth16.formats.files import Path, atomic_write, unpack
 
 NAMES = {1: "header", 2: "constraints", 3: "labels", 4: "custom gates", 5: "custom gate uses"}
 TERM_BYTES = 36
@@ -47,7 +47,7 @@ class R1csFile:
         at = read_prime(self.container, head, 0, FR_MODULUS, "scalar field")
         if head.size != at + 28:
             raise self.container.error(head, f"has {head.size} bytes, expected {at + 28}")
-        self.header = R1csHeader(*struct.unpack_from("<IIIIQI", head.data, at))
+        self.header = R1csHeader(*unpack("<IIIIQI", head.data, at))
         header = self.header
         if header.n_wires < 1 + header.n_public:
             message = f"claims {header.n_wires} wires, fewer than the constant and its {header.n_public} public signals"
@@ -83,21 +83,23 @@ class R1csFile:
         for first in range(0, header.n_constraints, CHUNK_CONSTRAINTS):
             last = min(first + CHUNK_CONSTRAINTS, header.n_constraints)
             self._read_chunk(body, words, starts[3 * first : 3 * last + 1], counts[3 * first : 3 * last], table, parts)
-        matrices = []
-        for matrix in range(3):
+
+        def matrix_of(matrix: int) -> SparseMatrix:
             pointers = np.zeros(header.n_constraints + 1, dtype=np.uint64)
             np.cumsum(counts[matrix::3], out=pointers[1:])
             col = np.concatenate([c for c, _ in parts[matrix]] or [np.empty(0, np.uint32)])
             ids = np.concatenate([i for _, i in parts[matrix]] or [np.empty(0, np.uint32)])
-            matrices.append(SparseMatrix(pointers, col, ids))
-        return ConstraintSystem(header.n_wires, header.n_public, header.n_constraints, table, *matrices)
+            return SparseMatrix(pointers, col, ids)
+
+        a, b, c = map(matrix_of, range(3))
+        return ConstraintSystem(header.n_wires, header.n_public, header.n_constraints, table, a, b, c)
 
     def _scan(self, body: Section) -> np.ndarray:
         """Word offsets of the 3·n combinations, and the end."""
         total = 3 * self.header.n_constraints
         starts = np.empty(total + 1, dtype=np.int64)
-        out = memoryview(starts)
-        words = memoryview(body.data).cast("B").cast("I") if body.size else ()
+        out = starts.data
+        words = body.data.data.cast("B").cast("I") if body.size else ()
         at = number = 0
         try:  # the loop is the time of reading a circuit: nothing in it but the walk
             for number in range(total):

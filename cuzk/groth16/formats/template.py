@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,7 @@ def _write(path: str | os.PathLike[str], head: bytes, arrays: list[np.ndarray]) 
         out.write(MAGIC + len(head).to_bytes(8, "little") + head)
         for array in arrays:
             out.write(b"\0" * (-out.tell() % _ALIGN))
-            out.write(memoryview(array).cast("B"))
+            out.write(array.data.cast("B"))
 
 
 class _Reader:
@@ -69,7 +70,7 @@ class _Reader:
         return out
 
 
-def _count(head: dict, key: str, reader: _Reader, least: int = 0) -> int:
+def _count(head: dict[str, Any], key: str, reader: _Reader, least: int = 0) -> int:
     value = head.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 1 << 31:
         raise reader.fail(f"head: {key} must be a whole number from {least}, not {value!r}")
@@ -113,7 +114,7 @@ def load_template(path: str | os.PathLike[str]) -> Template:
     return Template(loaded[0], loaded[1], copies, table, str(head.get("name", "")), choices)
 
 
-def _load_part(reader: _Reader, head: dict, nonzeros: list[int], columns: int, coefficients: int) -> Part:
+def _load_part(reader: _Reader, head: dict[str, Any], nonzeros: list[int], columns: int, coefficients: int) -> Part:
     rows, inputs, aux = (_count(head, k, reader) for k in ("rows", "inputs", "aux"))
     matrices = []
     for letter, count in zip("ABC", nonzeros, strict=True):

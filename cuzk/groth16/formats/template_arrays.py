@@ -8,6 +8,8 @@ columns that the copies' parameters stand for.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from cuzk.errors import FormatError
@@ -38,7 +40,7 @@ def template_arrays(template: Template) -> dict[str, MappedArray]:
     return arrays
 
 
-def template_metadata(template: Template) -> dict:
+def template_metadata(template: Template) -> dict[str, Any]:
     parts = {name: getattr(template, name) for name in PARTS}
     return {
         "name": template.name, "copies": template.copies,

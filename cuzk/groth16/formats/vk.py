@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from cuzk.errors import FormatError
 from cuzk.groth16 import points
 from cuzk.groth16.formats import jsonpoints
-from cuzk.groth16.formats.files import Path, read_small
+from cuzk.groth16.formats.files import Path, read_small, unpack
 from cuzk.groth16.points import PointError
 
 HEAD_BYTES = 3 * 96 + 3 * 192
@@ -95,7 +95,7 @@ def parse_binary(path: Path, data: bytes, base: int = 0) -> tuple[VerifyingKey, 
         for name, size in zip(FIXED, FIXED_SIZES, strict=True):
             fixed[name] = points.from_zcash(data[at : at + size])
             at += size
-        (count,) = struct.unpack_from(">I", data, at)
+        (count,) = unpack(">I", data, at)
         if count * 96 > len(data) - at - 4:
             message = f"claims {count} IC points, the file has room for {(len(data) - at - 4) // 96}"
             raise FormatError(path, message, offset=base + at, section="verifying key")
@@ -110,7 +110,11 @@ def parse_binary(path: Path, data: bytes, base: int = 0) -> tuple[VerifyingKey, 
         raise FormatError(path, str(error), offset=base + at, section="verifying key") from error
     section = "verifying key"
     place = element_place(path, (section, base), (section, base + HEAD_BYTES + 4))
-    return VerifyingKey(ic=tuple(ic), place=place, **fixed), at
+    key = VerifyingKey(
+        fixed["alpha_g1"], fixed["beta_g2"], fixed["gamma_g2"], fixed["delta_g2"], tuple(ic),
+        fixed["beta_g1"], fixed["delta_g1"], place=place,
+    )  # fmt: skip
+    return key, at
 
 
 def _parse_json(path: Path, document: object) -> VerifyingKey:

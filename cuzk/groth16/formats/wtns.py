@@ -10,7 +10,7 @@ import numpy as np
 from cuzk.errors import InputError
 from cuzk.groth16.field import FR_MODULUS, first_not_below
 from cuzk.groth16.formats.container import Container, ContainerWriter, read_prime
-from cuzk.groth16.formats.files import Path, atomic_write
+from cuzk.groth16.formats.files import Path, atomic_write, unpack
 
 NAMES = {1: "header", 2: "values"}
 
@@ -25,7 +25,7 @@ class WtnsFile:
         at = read_prime(self.container, head, 0, FR_MODULUS, "scalar field")
         if head.size != at + 4:
             raise self.container.error(head, f"has {head.size} bytes, expected {at + 4}")
-        (self.count,) = struct.unpack_from("<I", head.data, at)
+        (self.count,) = unpack("<I", head.data, at)
         body = self.container.section(2, 32 * self.count, f"{self.count} values of 32 bytes")
         self.values: np.ndarray = body.data.view("<u8").reshape(-1, 4)
         self._body = body

@@ -23,7 +23,7 @@ import numpy as np
 from cuzk.groth16.constraints import CoefficientTable, ConstraintSystem, SparseMatrix, matrix_from_rows
 from cuzk.groth16.field import FQ_MODULUS, FR_MODULUS, first_not_below
 from cuzk.groth16.formats.container import Container, ContainerWriter, Section, read_prime
-from cuzk.groth16.formats.files import Path, atomic_write
+from cuzk.groth16.formats.files import Path, atomic_write, unpack
 from cuzk.groth16.formats.vk import element_place
 
 NAMES = {
@@ -77,7 +77,7 @@ class ZkeyFile:
         self.path = path
         self.container = Container(path, b"zkey", NAMES)
         protocol = self.container.section(1, 4)
-        (number,) = struct.unpack("<I", protocol.data)
+        (number,) = unpack("<I", protocol.data)
         if number != 1:
             name = PROTOCOLS.get(number, f"number {number}")
             raise self.container.error(protocol, f"the protocol is {name}; only groth16 is supported")
@@ -97,7 +97,7 @@ class ZkeyFile:
         expected = at + 12 + 3 * G1_BYTES + 3 * G2_BYTES
         if head.size != expected:
             raise self.container.error(head, f"has {head.size} bytes, expected {expected}")
-        wires, public, domain = struct.unpack_from("<III", head.data, at)
+        wires, public, domain = unpack("<III", head.data, at)
         if public + 1 > wires:
             raise self.container.error(head, f"claims {public} public signals but only {wires} wires", at)
         if domain < 2 or domain & (domain - 1):
@@ -116,7 +116,7 @@ class ZkeyFile:
     def _read_coefficients(self, section: Section) -> np.ndarray:
         if section.size < 4:
             raise self.container.error(section, "ends before its count")
-        (count,) = struct.unpack_from("<I", section.data)
+        (count,) = unpack("<I", section.data)
         if section.size != 4 + count * COEFFICIENT.itemsize:
             message = f"has {section.size} bytes, expected {4 + count * COEFFICIENT.itemsize} ({count} entries of 44 bytes)"
             raise self.container.error(section, message)
@@ -170,13 +170,13 @@ class ZkeyFile:
         section = self.container.section(10)
         if section.size < 68:
             raise self.container.error(section, "ends before the number of contributions")
-        (count,) = struct.unpack_from("<I", section.data, 64)
+        (count,) = unpack("<I", section.data, 64)
         names, at = [], 68
         for number in range(count):
             at += 3 * G1_BYTES + G2_BYTES + 64
             if at + 8 > section.size:
                 raise self.container.error(section, f"ends inside contribution {number + 1} of {count}", min(at, section.size))
-            kind, length = struct.unpack_from("<II", section.data, at)
+            kind, length = unpack("<II", section.data, at)
             at += 8
             if length > section.size - at:
                 raise self.container.error(section, f"parameters of contribution {number + 1} claim {length} bytes", at)
