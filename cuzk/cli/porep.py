@@ -1,9 +1,10 @@
-"""`cuzk porep seal|check|setup|prove|verify|inputs|witness`: a Filecoin sector from data to an accepted Proof of Replication.
+"""`cuzk porep seal|c1|check|setup|prove|verify|inputs|witness`: a Filecoin sector from data to an accepted Proof of Replication.
 
-seal replicates DATA (2,032 bytes for a 2 KiB sector, or 2,048 already padded) into a directory; check says whether it
-satisfies its circuit, and if not which gadget fails; setup makes a development key for the sector's circuit; prove opens
-the challenges of a seed and proves them; verify recomputes the public inputs from the statement and checks the proof;
-inputs prints them; witness writes a partition's values for `cuzk run`.
+seal replicates DATA (2,032 bytes for a 2 KiB sector, or 2,048 already padded) into a directory; c1 writes what phase 1 hands
+over of a sector, or of a made-up one of any size; check says whether a sector satisfies its circuit, and if not which gadget
+fails, or whether a C1 output is correct, and if not where not; setup makes a development key for the sector's circuit; prove
+makes the proof of a C1 output, or of a sector and a seed; verify recomputes the public inputs from the statement and checks
+the proof; inputs prints them; witness writes a partition's values for `cuzk run`.
 """
 
 from __future__ import annotations
@@ -11,10 +12,19 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 import time
 from typing import Any
 
+from cuzk.cli.porep_job import (
+    FILES,
+    add_c1_parser,
+    add_owner_options,
+    check_file,
+    note,
+    prove_file,
+    write_proof,
+    write_sector,
+)
 from cuzk.cli.proving import add_allow_unsafe_key, print_json, quotient_list, terminal_progress, warn_unsafe
 
 ZERO = "00" * 32
@@ -28,19 +38,23 @@ def add_parser(subparsers: Any) -> None:
                                    formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     verbs = parser.add_subparsers(dest="porep_verb", required=True, metavar="VERB")
     _seal_parser(verbs)
-    check = verbs.add_parser("check", help="does a sealed sector satisfy its circuit; no key is needed")
-    check.add_argument("directory", metavar="DIR", help="the sealed sector")
-    check.add_argument("--seed", metavar="HEX", default=ZERO, help="32 bytes of randomness from which challenges follow")
+    add_c1_parser(verbs)
+    check = verbs.add_parser("check", help="does a sealed sector satisfy its circuit, is a C1 output correct; no key is needed")
+    check.add_argument("directory", metavar="SOURCE", help="the sealed sector's directory, or a C1 output")
+    check.add_argument("--seed", metavar="HEX", help="of a sector: 32 bytes of randomness from which challenges follow")
+    add_owner_options(check)
     setup = verbs.add_parser("setup", help="a development key for a sector's circuit")
     setup.add_argument("--sector", required=True, metavar="SIZE", help="2KiB, 8MiB, 512MiB, 32GiB or 64GiB (47 GB)")
     setup.add_argument("-o", "--output", required=True, metavar="KEY", help=".params (Filecoin's layout), .ckey or .zkey")
     setup.add_argument("--quotients", type=quotient_list, metavar="LIST",
                        help=".ckey only: c-free, odd-coset, bellman, or all (default); fewer make a smaller file")  # fmt: skip
     prove = verbs.add_parser("prove", help="prove that a sector is sealed")
-    prove.add_argument("directory", metavar="DIR", help="the sealed sector")
+    prove.add_argument("directory", metavar="SOURCE", help="a C1 output (wrapper or inner JSON, bincode), or a sealed sector")
     prove.add_argument("key", metavar="KEY", help=".params, .ckey or .zkey of the circuit, or a folder with .params")
-    prove.add_argument("--seed", metavar="HEX", default=ZERO, help="32 bytes of randomness from which challenges follow")
-    prove.add_argument("-o", "--output", metavar="DIR", help="for proof.bin, public.json, statement.json (default: DIR/proof)")
+    prove.add_argument("--seed", metavar="HEX", help="of a sector: 32 bytes of randomness from which challenges follow")
+    prove.add_argument("-o", "--output", metavar="DIR", help="for proof.bin, public.json, verification_key.json, statement.json "
+                       "(default: SECTOR/proof, or the C1 output's name with -proof)")  # fmt: skip
+    add_owner_options(prove)
     prove.add_argument("--quotient", choices=("bellman", "odd-coset", "c-free"), help="default: the best that the key serves")
     prove.add_argument("--threads", type=int, metavar="N", help="threads (default: all cores)")
     verify = verbs.add_parser("verify", help="check a proof against its statement")
@@ -88,13 +102,8 @@ def _seal_parser(verbs: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     verbs = {"seal": _seal, "check": _check, "setup": _setup, "prove": _prove, "verify": _verify, "inputs": _inputs,
-             "witness": _witness}  # fmt: skip
+             "witness": _witness, "c1": write_sector}  # fmt: skip
     return verbs[args.porep_verb](args)
-
-
-def _note(text: str) -> None:
-    if sys.stderr.isatty():
-        print(text, file=sys.stderr)
 
 
 def _small_shape(name: str) -> Any:
@@ -118,7 +127,7 @@ def _seal(args: argparse.Namespace) -> int:
     ids = SectorIds(hex32(args.prover_id, "--prover-id"), args.sector_number, hex32(args.ticket, "--ticket"), registered)
     data = map_file(args.data)
     padded = pad_data(data, shape, args.data)
-    sealed = seal(shape, ids, padded, args.api_version, _note)
+    sealed = seal(shape, ids, padded, args.api_version, note)
     save_sealed(sealed, args.output)
     total_s = time.perf_counter() - start
     document = {"sector": shape.name, "directory": args.output, "comm_d_hex": sealed.comm_d.hex(),
@@ -132,17 +141,21 @@ def _seal(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> int:
+    if not os.path.isdir(args.directory):
+        return check_file(args)
     from cuzk.porep.files import load_sealed
-    from cuzk.porep.ids import challenges, hex32
+    from cuzk.porep.ids import hex32
+    from cuzk.porep.opening import sector_challenges
     from cuzk.porep.partition import PartitionMaker
+    from cuzk.porep.registered import partitions_of, registered_id
 
     start = time.perf_counter()
-    seed = hex32(args.seed, "--seed")
+    seed = hex32(args.seed or ZERO, "--seed")
     sealed = load_sealed(args.directory)
     maker = PartitionMaker(sealed.shape)
     rows = maker.template.n_constraints
-    for partition in range(sealed.shape.partitions):
-        maker.require_satisfied(maker.witness(sealed, challenges(sealed.shape, sealed.replica_id, seed, partition)))
+    for partition in range(partitions_of(sealed.shape, registered_id(sealed.ids.porep_id).drawing)):
+        maker.require_satisfied(maker.witness(sealed, sector_challenges(sealed, seed, partition)))
     total_s = time.perf_counter() - start
     if args.json:
         print_json({"satisfied": True, "sector": sealed.shape.name, "rows": rows, "total_s": total_s})
@@ -180,8 +193,13 @@ def _setup(args: argparse.Namespace) -> int:
 
 def _prove(args: argparse.Namespace) -> int:
     from cuzk.errors import InputError
+
+    if args.threads is not None and args.threads < 1:
+        raise InputError("--threads must be at least 1")
+    if not os.path.isdir(args.directory):
+        return prove_file(args)
     from cuzk.groth16.safety import weaknesses
-    from cuzk.outputs import file_set, require_folder
+    from cuzk.outputs import require_folder
     from cuzk.porep.files import load_sealed
     from cuzk.porep.ids import hex32
     from cuzk.porep.partition import PartitionMaker
@@ -189,22 +207,18 @@ def _prove(args: argparse.Namespace) -> int:
     from cuzk.porep.statement import Statement
 
     start = time.perf_counter()
-    if args.threads is not None and args.threads < 1:
-        raise InputError("--threads must be at least 1")
-    seed = hex32(args.seed, "--seed")
+    seed = hex32(args.seed or ZERO, "--seed")
     output = args.output or os.path.join(args.directory, "proof")
-    paths = {name: os.path.join(output, name) for name in ("proof.bin", "public.json", "statement.json")}
-    require_folder(output, *paths)
+    paths = {name: os.path.join(output, name) for name in FILES}
+    require_folder(output, *FILES)
     sealed = load_sealed(args.directory)
     maker = PartitionMaker(sealed.shape)
     key = load_porep_key(args.key, maker)
     warn_unsafe(key.path, weaknesses(key.verifying_key()))
-    made = prove_sector(sealed, key, maker, seed, args.threads, args.quotient, _note)
+    made = prove_sector(sealed, key, maker, seed, args.threads, args.quotient, note)
     statement = Statement(sealed.shape, sealed.ids, sealed.comm_d, sealed.comm_r, seed, sealed.version)
-    with file_set(output, *paths) as stage:
-        (stage / "proof.bin").write_bytes(b"".join(m.proof.to_bytes() for m in made))
-        (stage / "public.json").write_text(json.dumps([[str(v) for v in m.public] for m in made], indent=1) + "\n")
-        (stage / "statement.json").write_text(json.dumps(statement.document(), indent=2) + "\n")
+    proof = b"".join(m.proof.to_bytes() for m in made)
+    write_proof(output, proof, [m.public for m in made], key.verifying_key().to_json(), statement.document())
     total_s = time.perf_counter() - start
     if args.json:
         print_json({"verified": True, "development_key": key.development, "partitions": len(made),
@@ -262,7 +276,8 @@ def _witness(args: argparse.Namespace) -> int:
     from cuzk.groth16.formats.files import require_writable
     from cuzk.groth16.formats.wtns import write_wtns_chunks
     from cuzk.porep.files import load_sealed
-    from cuzk.porep.ids import SectorIds, challenges, hex32, porep_id
+    from cuzk.porep.ids import SectorIds, hex32, porep_id
+    from cuzk.porep.opening import sector_challenges
     from cuzk.porep.partition import PartitionMaker
     from cuzk.porep.synthetic import SyntheticSector
 
@@ -281,7 +296,7 @@ def _witness(args: argparse.Namespace) -> int:
     ids = SectorIds(porep_id=porep_id(wanted, "1.1"))
     sector = found or SyntheticSector(wanted, ids, seed, args.partition)
     maker = PartitionMaker(wanted)
-    witness = maker.witness(sector, challenges(wanted, sector.replica_id, seed, args.partition))
+    witness = maker.witness(sector, sector_challenges(sector, seed, args.partition))
     maker.require_satisfied(witness)
     made_s = time.perf_counter() - start
     wires = maker.template.n_inputs + maker.template.n_aux

@@ -67,8 +67,10 @@ from .points import (
     sparse_combine_g1,
     sparse_combine_g2,
 )
+from .records import JsonFault, json_records
 
 __all__ = [
+    "JsonFault",
     "batch_add_g1",
     "batch_add_g2",
     "check_g1",
@@ -104,6 +106,7 @@ __all__ = [
     "group_ntt_g1",
     "group_ntt_g2",
     "info",
+    "json_records",
     "library_directory",
     "matvec_csr",
     "matvec_csr_std",

@@ -13,37 +13,10 @@ from functools import cached_property
 import numpy as np
 
 from cuzk.circuits.porep.shape import DRG_PARENTS, EXPANDER_PARENTS, Shape
+from cuzk.porep.chacha import chacha8
 from cuzk.porep.ids import domain_seed, version_of
 
-_CHACHA_CONSTANT = np.frombuffer(b"expand 32-byte k", np.uint32)
 _SAMPLED = DRG_PARENTS - 1
-
-
-def _rotl(x: np.ndarray, n: int) -> np.ndarray:
-    return (x << np.uint32(n)) | (x >> np.uint32(32 - n))
-
-
-def _quarter(v: list[np.ndarray], a: int, b: int, c: int, d: int) -> None:
-    for x, y, z, n in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
-        v[x] = v[x] + v[y]
-        v[z] = _rotl(v[z] ^ v[x], n)
-
-
-def chacha8(keys: np.ndarray, blocks: int) -> np.ndarray:
-    """Key streams of (n, 8) uint32 keys, nonce 0, counters from 0: (n, 16·blocks) uint32."""
-    out = []
-    for counter in range(blocks):
-        start = [np.full(len(keys), c, np.uint32) for c in _CHACHA_CONSTANT]
-        start += list(np.ascontiguousarray(keys.T))
-        start += [np.full(len(keys), x, np.uint32) for x in (counter, 0, 0, 0)]
-        v = list(start)
-        for _ in range(4):
-            for i in range(4):
-                _quarter(v, i, 4 + i, 8 + i, 12 + i)
-            for i in range(4):
-                _quarter(v, i, 4 + (i + 1) % 4, 8 + (i + 2) % 4, 12 + (i + 3) % 4)
-        out += [x + y for x, y in zip(v, start, strict=True)]
-    return np.stack(out, axis=1)
 
 
 class Graph:

@@ -1,7 +1,6 @@
 """Identities of a sector and what is derived from them by hashing.
 
-PoRep id: 32 bytes, the registered proof type as u64 little-endian, then zeros; types 0..4 are API version 1.0, 5..9 are
-1.1 (2 KiB, 8 MiB, 512 MiB, 32 GiB, 64 GiB in both).
+PoRep id: 32 bytes, the number of the registered proof type as u64 little-endian, then zeros (cuzk/porep/registered.py).
 """
 
 from __future__ import annotations
@@ -9,8 +8,9 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, fields
 
-from cuzk.circuits.porep.shape import SHAPES, Shape
+from cuzk.circuits.porep.shape import Shape
 from cuzk.errors import InputError
+from cuzk.porep.registered import Registered, registered_id, variant_option
 
 MAX_SECTOR_NUMBER = (1 << 64) - 1
 
@@ -28,19 +28,13 @@ def hex32(text: str, what: str) -> bytes:
 
 
 def porep_id(shape: Shape, version: str) -> bytes:
-    """The id of the registered proof type of a sector in API version `1.0` or `1.1`."""
-    if version not in ("1.0", "1.1"):
-        raise InputError(f"unknown API version {version!r}: 1.0 or 1.1")
-    number = shape.registered_id + (len(SHAPES) if version == "1.1" else 0)
-    return number.to_bytes(8, "little") + bytes(24)
+    """The id of a sector's registered proof type: API version `1.0`, `1.1`, or `synthetic`, `non-interactive`."""
+    return Registered(shape, variant_option(version)).porep_id
 
 
 def version_of(porep_id: bytes) -> str:
-    """`1.0` or `1.1`. Raises InputError for an id of no registered type."""
-    number = int.from_bytes(porep_id[:8], "little")
-    if number >= 2 * len(SHAPES):
-        raise InputError(f"porep id: registered types are 0 … {2 * len(SHAPES) - 1}, not {number}")
-    return "1.0" if number < len(SHAPES) else "1.1"
+    """The API version whose graph the type has, `1.0` or `1.1`. Raises InputError for an id of no registered type."""
+    return registered_id(porep_id).variant.graph
 
 
 def domain_seed(tag: bytes, porep_id: bytes) -> bytes:
@@ -73,11 +67,3 @@ class SectorIds:
     def replica_id(self, comm_d: bytes) -> bytes:
         number = self.sector_number.to_bytes(8, "big")
         return truncated(hashlib.sha256(self.prover_id + number + self.ticket + comm_d + self.porep_id).digest())
-
-
-def challenges(shape: Shape, replica_id: bytes, seed: bytes, partition: int) -> list[int]:
-    """The nodes that a partition (from 0) must open; never node 0."""
-    first = partition * shape.challenges
-    digests = (hashlib.sha256(replica_id + seed + i.to_bytes(4, "little")).digest() for i in
-               range(first, first + shape.challenges))  # fmt: skip
-    return [int.from_bytes(d, "little") % (shape.nodes - 1) + 1 for d in digests]

@@ -10,24 +10,42 @@ from cuzk import native
 from cuzk.circuits.algebra import lanes_to_bits
 from cuzk.circuits.porep.shape import Shape
 from cuzk.circuits.porep.values import ChallengeValues, ParentValues, PathValues, PrefixValues
+from cuzk.porep.challenges import drawn
 from cuzk.porep.graph import Graph
-from cuzk.porep.ids import SectorIds, challenges
+from cuzk.porep.ids import SectorIds
 from cuzk.porep.sealing import Sealed
 from cuzk.porep.synthetic import SyntheticSector
 from cuzk.porep.trees import SparseTree, Tree
 
 
 def public_inputs(
-    shape: Shape, ids: SectorIds, comm_d: bytes, comm_r: bytes, seed: bytes, partition: int = 0, version: str | None = None
+    shape: Shape,
+    ids: SectorIds,
+    comm_d: bytes,
+    comm_r: bytes,
+    seed: bytes,
+    partition: int = 0,
+    version: str | None = None,
+    replica_id: bytes | None = None,
 ) -> list[int]:
     """A partition's public inputs, without ONE: replica id, comm_d, comm_r; then for each challenge the tree-D index, 14
-    parents, the challenge, the index in R and in C."""
-    replica_id = ids.replica_id(comm_d)
-    graph = Graph(shape, ids.porep_id, version)
+    parents, the challenge, the index in R and in C. `replica_id`: where it is known without the ids."""
+    replica_id = replica_id or ids.replica_id(comm_d)
+    nodes = drawn(shape, ids.porep_id, replica_id, comm_r, seed, partition)
+    return opened_inputs(Graph(shape, ids.porep_id, version), replica_id, comm_d, comm_r, nodes)
+
+
+def opened_inputs(graph: Graph, replica_id: bytes, comm_d: bytes, comm_r: bytes, nodes: Sequence[int]) -> list[int]:
+    """The public inputs of a partition that opens `nodes`, in the order of `public_inputs`."""
     out = [int.from_bytes(x, "little") for x in (replica_id, comm_d, comm_r)]
-    for node in challenges(shape, replica_id, seed, partition):
+    for node in nodes:
         out += [node, *graph.parents(node), node, node, node]
     return out
+
+
+def sector_challenges(sector: Sealed | SyntheticSector, seed: bytes, partition: int) -> list[int]:
+    """The nodes that a partition opens."""
+    return drawn(sector.shape, sector.ids.porep_id, sector.replica_id, sector.comm_r, seed, partition)
 
 
 def _mont(values: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from cuzk.circuits.emitter import Library
 from cuzk.circuits.porep.shape import Shape
 from cuzk.circuits.porep.template import porep_template
+from cuzk.circuits.porep.values import ChallengeValues, PrefixValues
 from cuzk.circuits.porep.witness import porep_witness
 from cuzk.errors import ProofInvalid
 from cuzk.groth16.template.bits import BitWitness
@@ -24,7 +25,10 @@ class PartitionMaker:
 
     def witness(self, sector: Sealed | SyntheticSector, nodes: Sequence[int]) -> BitWitness:
         """The values of a partition that opens `nodes`. What does not fit fails its row, not this call."""
-        prefix, challenges = prefix_values(sector), challenge_values(sector, nodes)
+        return self.of_values(prefix_values(sector), challenge_values(sector, nodes))
+
+    def of_values(self, prefix: PrefixValues, challenges: ChallengeValues) -> BitWitness:
+        """The values of a partition from what its circuit is given."""
         return porep_witness(self.shape, self.template, self.library, prefix, challenges)
 
     def require_satisfied(self, witness: BitWitness) -> None:

@@ -14,8 +14,9 @@ from cuzk.groth16.load import load_key, params_key
 from cuzk.groth16.prover.run import Proved, prove
 from cuzk.groth16.template.system import TemplateSystem
 from cuzk.groth16.verify import Verifier
-from cuzk.porep.ids import challenges
+from cuzk.porep.opening import sector_challenges
 from cuzk.porep.partition import PartitionMaker
+from cuzk.porep.registered import partitions_of, registered_id
 from cuzk.porep.sealing import Progress, Sealed
 from cuzk.porep.sizes import VK_HEAD_BYTES, PorepSizes
 
@@ -89,9 +90,9 @@ def prove_sector(
     the circuit, before anything costly."""
     verifier = Verifier(key.verifying_key(), f"the verifying key in {key.path}")
     made = []
-    for partition in range(maker.shape.partitions):
+    for partition in range(partitions_of(maker.shape, registered_id(sealed.ids.porep_id).drawing)):
         progress(f"witness of partition {partition}")
-        nodes = challenges(maker.shape, sealed.replica_id, seed, partition)
+        nodes = sector_challenges(sealed, seed, partition)
         witness = maker.witness(sealed, nodes)
         maker.require_satisfied(witness)
         progress(f"proof of partition {partition}")

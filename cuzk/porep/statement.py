@@ -2,7 +2,8 @@
 
 Keys: `sector` (such as "2KiB") or `sector_bytes`; `prover_id_hex`, `sector_number`, `ticket_hex`, `porep_id_hex`,
 `comm_d_hex`, `comm_r_hex`, `seed_hex` (each 32 bytes but the number); `api_version` ("1.0" or "1.1"; by default that of
-the registered type in the porep id). Other keys are ignored.
+the registered type in the porep id). `replica_id_hex` may stand in the place of `prover_id_hex` and `sector_number`. Other
+keys are ignored.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from cuzk.errors import FormatError, InputError
 from cuzk.groth16.formats.files import read_small
 from cuzk.porep.ids import SectorIds, hex32
 from cuzk.porep.opening import public_inputs
+from cuzk.porep.registered import partitions_of, registered_id
 
 
 @dataclass(frozen=True)
@@ -28,22 +30,24 @@ class Statement:
     comm_r: bytes
     seed: bytes | None = None
     version: str | None = None
+    replica_id: bytes | None = None
+    """Where prover id and sector number are not known (a C1 output has neither): what follows from them."""
 
     def public_inputs(self) -> list[list[int]]:
         """Of each partition, without ONE. Raises InputError without a seed."""
         if self.seed is None:
             raise InputError("the statement has no seed: the challenges follow from it (--seed)")
         return [
-            public_inputs(self.shape, self.ids, self.comm_d, self.comm_r, self.seed, k, self.version)
-            for k in range(self.shape.partitions)
+            public_inputs(self.shape, self.ids, self.comm_d, self.comm_r, self.seed, k, self.version, self.replica_id)
+            for k in range(partitions_of(self.shape, registered_id(self.ids.porep_id).drawing))
         ]
 
     def document(self) -> dict[str, Any]:
         ids = self.ids
+        who: dict[str, Any] = {"prover_id_hex": ids.prover_id.hex(), "sector_number": ids.sector_number}
         out: dict[str, Any] = {
             "sector": self.shape.name,
-            "prover_id_hex": ids.prover_id.hex(),
-            "sector_number": ids.sector_number,
+            **(who if self.replica_id is None else {"replica_id_hex": self.replica_id.hex()}),
             "ticket_hex": ids.ticket.hex(),
             "porep_id_hex": ids.porep_id.hex(),
             "comm_d_hex": self.comm_d.hex(),
@@ -76,16 +80,20 @@ def parse_statement(document: Any) -> Statement:
             raise InputError(f"{key}: {'missing' if value is None else 'must be a string of hexadecimal digits'}")
         return hex32(value, key)
 
-    number = document.get("sector_number")
+    replica_id = raw("replica_id_hex", needed=False) if "prover_id_hex" not in document else None
+    number = document.get("sector_number") if replica_id is None else 0
     if not isinstance(number, int) or isinstance(number, bool):
         raise InputError(f"sector_number: {'missing' if number is None else f'must be a whole number, not {number!r}'}")
     version = document.get("api_version")
     if version not in (None, "1.0", "1.1"):
         raise InputError(f"api_version: must be 1.0 or 1.1, not {version!r}")
-    fixed = {k: raw(f"{k}_hex") for k in ("prover_id", "ticket", "porep_id", "comm_d", "comm_r")}
+    fixed = {k: raw(f"{k}_hex") for k in ("ticket", "porep_id", "comm_d", "comm_r")}
+    fixed["prover_id"] = raw("prover_id_hex") if replica_id is None else bytes(32)
     ids = SectorIds(fixed["prover_id"], number, fixed["ticket"], fixed["porep_id"])  # type: ignore[arg-type]
     comms = [element_bytes(fixed[k], f"{k}_hex") for k in ("comm_d", "comm_r")]  # type: ignore[arg-type]
-    return Statement(_shape_of(document), ids, comms[0], comms[1], raw("seed_hex", needed=False), version)
+    if replica_id is not None:
+        element_bytes(replica_id, "replica_id_hex")
+    return Statement(_shape_of(document), ids, comms[0], comms[1], raw("seed_hex", needed=False), version, replica_id)
 
 
 def _shape_of(document: dict[str, Any]) -> Shape:

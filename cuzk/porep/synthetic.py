@@ -13,18 +13,26 @@ import numpy as np
 from cuzk import native
 from cuzk.circuits.hashes import poseidon_mont
 from cuzk.circuits.porep.shape import DRG_PARENTS, Shape
+from cuzk.errors import InputError
+from cuzk.porep.challenges import challenges
 from cuzk.porep.graph import Graph
-from cuzk.porep.ids import SectorIds, challenges
+from cuzk.porep.ids import SectorIds
+from cuzk.porep.registered import Drawing, registered_id
 from cuzk.porep.sealing import label
 from cuzk.porep.trees import SparseTree, poseidon_std, sha256_std
 
 
 class SyntheticSector:
-    """Fits `partition`'s challenges of `seed` (and of no other)."""
+    """Fits the challenges that `seed` gives `partition`, or all partitions where that is None; and no others.
+
+    Raises InputError for a registered type whose challenges depend on comm_r: this sector has it only once they are known.
+    """
 
     def __init__(
-        self, shape: Shape, ids: SectorIds, seed: bytes, partition: int = 0, version: str | None = None, rng_seed: int = 1
+        self, shape: Shape, ids: SectorIds, seed: bytes, partition: int | None = 0, version: str | None = None, rng_seed: int = 1
     ) -> None:
+        if registered_id(ids.porep_id).drawing is not Drawing.INTERACTIVE:
+            raise InputError("a synthetic sector has interactive challenges only (API version 1.0 or 1.1): seal a small one")
         rng = np.random.default_rng(rng_seed)
         self.shape, self.ids = shape, ids
         graph = Graph(shape, ids.porep_id, version)
@@ -35,7 +43,8 @@ class SyntheticSector:
         self.tree_d = SparseTree([2] * shape.tree_d_levels, sha256_std, self._default_data, nowhere, self._default_data)
         self.comm_d = self.tree_d.root.tobytes()
         self.replica_id = ids.replica_id(self.comm_d)
-        self.nodes = challenges(shape, self.replica_id, seed, partition)
+        wanted = range(shape.partitions) if partition is None else [partition]
+        self.nodes = [node for k in wanted for node in challenges(shape, self.replica_id, seed, k)]
         around = [graph.parents(n) for n in self.nodes]
         special = sorted({p for row in around for p in row} | set(self.nodes))
         self._row = {node: i for i, node in enumerate(special)}

@@ -24,6 +24,10 @@ class Tree:
     def root(self) -> np.ndarray:
         return self.levels[-1]
 
+    def leaves(self, positions: np.ndarray) -> np.ndarray:
+        """(n, 4) leaves."""
+        return np.asarray(self.levels[0][positions])
+
     def siblings(self, leaves: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
         """For each level of the paths of (n,) leaves: positions among the children (n,), siblings (n, arity-1, 4)."""
         out = []
@@ -109,6 +113,10 @@ class SparseTree:
         index, known, default = self._levels[level]
         at = np.minimum(np.searchsorted(index, positions), len(index) - 1)
         return np.where((index[at] == positions)[..., None], known[at], default[0])
+
+    def leaves(self, positions: np.ndarray) -> np.ndarray:
+        """(n, 4) leaves."""
+        return self._at(0, positions)
 
     def siblings(self, leaves: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
         """As `Tree.siblings`."""

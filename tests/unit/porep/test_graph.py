@@ -7,8 +7,10 @@ import pytest
 
 from cuzk.circuits.porep.shape import shape
 from cuzk.errors import InputError
-from cuzk.porep.graph import Graph, chacha8
-from cuzk.porep.ids import SectorIds, challenges, hex32, porep_id, version_of
+from cuzk.porep.chacha import chacha8
+from cuzk.porep.challenges import challenges
+from cuzk.porep.graph import Graph
+from cuzk.porep.ids import SectorIds, hex32, porep_id, version_of
 from cuzk.porep.opening import public_inputs
 from cuzk.porep.statement import parse_statement
 from tests.unit.porep.sector_files import filecoin_file, foreign_proof
@@ -71,9 +73,11 @@ def test_challenges_avoid_node_0_and_differ_by_partition():
 
 
 def test_versions_follow_from_the_registered_type():
-    assert [version_of(porep_id(shape("64GiB"), v)) for v in ("1.0", "1.1")] == ["1.0", "1.1"]
-    with pytest.raises(InputError, match="0 … 9, not 10"):
-        version_of((10).to_bytes(8, "little") + bytes(24))
+    versions = ("1.0", "1.1", "synthetic", "non-interactive")
+    assert [version_of(porep_id(shape("64GiB"), v)) for v in versions] == ["1.0", "1.1", "1.1", "1.1"]
+    assert [porep_id(shape("32GiB"), v)[0] for v in versions] == [3, 8, 13, 18]
+    with pytest.raises(InputError, match="0 … 19, not 20"):
+        version_of((20).to_bytes(8, "little") + bytes(24))
     with pytest.raises(InputError, match=r"1\.2"):
         porep_id(shape("2KiB"), "1.2")
 

@@ -145,7 +145,7 @@ def test_keys_in_a_folder(tmp_path, maker):
 
 def test_tampered_label_on_disk_is_named_by_its_gadget(copy, tmp_path, sealed, maker):
     """What the files' lengths and roots do not show, the circuit does."""
-    from cuzk.porep.ids import challenges
+    from cuzk.porep.challenges import challenges
 
     nodes = challenges(sealed.shape, sealed.replica_id, bytes(32), 0)
     labels = bytearray((copy / "layer-1.bin").read_bytes())

@@ -16,8 +16,9 @@ from cuzk.circuits.porep.shape import Shape, shape
 from cuzk.circuits.porep.witness import porep_witness
 from cuzk.errors import InputError, ProofInvalid
 from cuzk.groth16.template.walker import TemplateWalker
+from cuzk.porep.challenges import challenges
 from cuzk.porep.graph import Graph
-from cuzk.porep.ids import SectorIds, challenges, porep_id
+from cuzk.porep.ids import SectorIds, porep_id
 from cuzk.porep.opening import challenge_values, prefix_values, public_inputs
 from cuzk.porep.partition import PartitionMaker
 from cuzk.porep.sealing import pad_data, seal
