@@ -67,7 +67,7 @@ def _is_stream(path: PathName) -> bool:
 
 
 def _target(path: PathName) -> str:
-    """Where a file is to appear: the name, or what a symbolic link leads to."""
+    """The path at which a file is to appear: the name, or what a symbolic link leads to."""
     return os.path.realpath(fspath(path))
 
 
@@ -303,7 +303,7 @@ def file_set(folder: PathName, *names: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def whole_directory(path: PathName) -> Iterator[Path]:
-    """As `file_set`, for a folder that must be new or empty, whatever is put into it. Raises InputError otherwise."""
+    """A `file_set` for a folder that must be new or empty, whatever is put into it. Raises InputError otherwise."""
     place = _target(path)
     if os.path.lexists(place) and (not os.path.isdir(place) or os.listdir(place)):
         raise InputError(f"{fspath(path)}: exists already; a new or empty directory is needed")

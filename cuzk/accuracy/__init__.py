@@ -1,4 +1,4 @@
-"""How good the predictions are, and how calibrations are made.
+"""Back-tests of the predictions, and the fits that calibrations come from.
 
 points.py      measured points of a whole system, read and checked
 scenarios.py   a point as a scenario

@@ -165,7 +165,7 @@ def _row(found: Case, metric: str, measured: float | str, prediction: Prediction
 
 
 def rule_of_thumb(found: Case, metric: str) -> float | None:
-    """What operators reckon with: 69 + 20·pw GiB; for the pace, the slower of synthesis (36.5 s a partition, pw at once)
+    """The rule that operators reckon with: 69 + 20·pw GiB; for the pace, the slower of synthesis (36.5 s a partition, pw at once)
     and the GPU (the kernels' printed time a partition)."""
     from cuzk.pipeline.plan import compile
 

@@ -140,7 +140,7 @@ def problem(points: Points, recipe: Recipe, *, seeds: int = 1, processes: int | 
 
 @dataclass
 class Fit:
-    """What came out, and how well the data determine it."""
+    """The outcome, and how well the data determine it."""
 
     values: dict[str, float]
     errors: dict[str, float]
@@ -158,7 +158,7 @@ class Fit:
 
 
 def cost_ahead(p: Problem, rounds: int) -> str:
-    """What a fit will take, from one timed evaluation."""
+    """The time that a fit will take, from one timed evaluation."""
     started = time.monotonic()
     p.residuals([[0.0] * len(p.recipe.free)])
     each = time.monotonic() - started

@@ -1,4 +1,4 @@
-"""What a fit says: parameters, what the data leave open, errors in and out of the fit."""
+"""The report of a fit: parameters, what the data leave open, errors in and out of the fit."""
 
 from __future__ import annotations
 

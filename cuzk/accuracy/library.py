@@ -1,4 +1,4 @@
-"""What the library has: calibrations by short name, measured points, measured runs."""
+"""The library's contents: calibrations by short name, measured points, measured runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def load_calibration(name: str) -> Calibration:
 
 
 def cross_validation_of(name: str) -> dict[str, Any] | None:
-    """What `cuzk calibrate --points` wrote beside the calibration: each point predicted by a fit without it."""
+    """The file that `cuzk calibrate --points` wrote beside the calibration: each point predicted by a fit without it."""
     short = place("calibrations", f"{name}.yaml")
     file = Path(str(short if "/" not in name and short.is_file() else name).removesuffix(".yaml") + ".cv.json")
     if not file.is_file():

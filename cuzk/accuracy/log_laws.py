@@ -106,7 +106,7 @@ def _spread(times: list[float]) -> float:
 
 
 def _overhead(log: DaemonLog, base: Calibration, costs: dict[str, Any], out: LogFit) -> None:
-    """What the lock was held for beyond the stages that have a line of their own."""
+    """The time for which the lock was held beyond the stages that have a line of their own."""
     parts = [log.seconds.get(k, []) for k in ("mutex_held", "ntt_msm_h", "barrier_wait", "batch_add", "tail_msm")]
     if min(map(len, parts)) < FEWEST:
         return

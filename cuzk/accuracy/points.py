@@ -49,7 +49,7 @@ class Point:
 
     @property
     def metrics(self) -> dict[str, float | str]:
-        """What can be scored: metric -> measured value."""
+        """The figures that can be scored: metric -> measured value."""
         found: dict[str, float | str] = {}
         for key, metric in METRIC_OF.items():
             value = self.measured.get(key)

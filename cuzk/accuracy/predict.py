@@ -25,7 +25,7 @@ DURATIONS = ("s_per_proof", "steady_s_per_proof", "prove_s")
 
 @dataclass(frozen=True)
 class Sample:
-    """What one run of one seed said. None where not all proofs came out."""
+    """The outcome of one run of one seed. None where not all proofs came out."""
 
     s_per_proof: float | None
     steady_s_per_proof: float | None
@@ -43,7 +43,7 @@ class Prediction:
     oom: str
     p_oom: float
     outside: tuple[str, ...] = ()
-    """What of the scenario lies outside the calibrated range."""
+    """The parts of the scenario that lie outside the calibrated range."""
     fault: str = ""
     """Why it cannot be simulated; then there are no bands."""
 

@@ -1,4 +1,4 @@
-"""What a fit may change: a base calibration, and the free parameters by name, place, start and bounds. One YAML file.
+"""A fit's recipe: a base calibration, and the free parameters by name, place, start and bounds. One YAML file.
 
 fit:
   name: reference

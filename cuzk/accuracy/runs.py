@@ -100,7 +100,7 @@ def _machine(run: Run, runs: Runs, size: Circuit, calibration: Calibration) -> M
 
 
 def measured(run: Run) -> dict[str, float | str]:
-    """What of a run can be scored."""
+    """The figures of a run that can be scored."""
     given = run.measured
     out: dict[str, float | str] = {}
     verdict = given.get("verdict")

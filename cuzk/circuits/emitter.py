@@ -47,7 +47,7 @@ class Bit:
 
     @property
     def pattern(self) -> str:
-        """What a stamped gadget is emitted anew for: a constant's value, or whether the variable is negated."""
+        """A stamped gadget is emitted anew for each: a constant's value, or whether the variable is negated."""
         if self.var is None:
             return "1" if self.const else "0"
         return "n" if self.neg else "b"
@@ -82,7 +82,7 @@ class Num:
 
 
 W = TypeVar("W", Bit, Num)
-"""What a gadget takes and gives: bits or numbers."""
+"""The kind of a gadget's arguments and outputs: bits or numbers."""
 
 
 class CoefficientTable:
@@ -108,7 +108,7 @@ class CoefficientTable:
 
 
 class Library:
-    """What emissions share: the coefficient table and the gadgets that were already emitted."""
+    """The state that emissions share: the coefficient table and the gadgets that were already emitted."""
 
     def __init__(self) -> None:
         self.coefficients = CoefficientTable()
@@ -168,7 +168,7 @@ class Block(Generic[W]):
 
 @dataclass
 class Marks:
-    """Which gadget emitted a row: a step function over the rows, nested through blocks."""
+    """The gadget that emitted each row: a step function over the rows, nested through blocks."""
 
     starts: list[int] = field(default_factory=list)
     labels: list[tuple[str, Marks | None]] = field(default_factory=list)

@@ -15,9 +15,9 @@ from cuzk.groth16.template.bits import BitWitness
 from cuzk.groth16.template.model import Part, Template
 
 _CHUNK_BYTES = 32 << 20
-"""Of unpacked bits while the calls of one gadget are spread over the witness."""
+"""Bytes of unpacked bits while the calls of one gadget are spread over the witness."""
 _FIELD_BYTES = 256 << 20
-"""Of field elements while the calls of one gadget run together: more calls than these take go in several rounds."""
+"""Bytes of field elements while the calls of one gadget run together: more calls than these take go in several rounds."""
 
 
 def build_witness(
@@ -50,7 +50,7 @@ def build_witness(
 
 
 def in_all_lanes(shared: Any, ones: int) -> Any:
-    """What one lane computed, as every lane sees it: bits become masks; (1, 4) field elements stand for all as they are."""
+    """One lane's values as every lane sees them: bits become masks; (1, 4) field elements stand for all as they are."""
     if isinstance(shared, Bit):
         return Bit(shared.var, shared.neg, ones if shared.value else 0, shared.const)
     if is_dataclass(shared) and not isinstance(shared, type):

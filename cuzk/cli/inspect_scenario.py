@@ -1,4 +1,4 @@
-"""What a scenario says of the circuit in a file: does its machine hold it, under its policy, in its order."""
+"""A scenario's answer for the circuit in a file: does its machine hold it, under its policy, in its order."""
 
 from __future__ import annotations
 

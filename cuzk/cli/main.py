@@ -132,7 +132,7 @@ def _run(args: list[str]) -> int:
 
 
 def _drop_stdout() -> None:
-    """What is still buffered goes nowhere, so that the interpreter does not try again at its end."""
+    """The text that is still buffered goes nowhere, so that the interpreter does not try again at its end."""
     if sys.stdout is not None:
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

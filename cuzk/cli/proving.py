@@ -1,4 +1,4 @@
-"""What the proving verbs share: JSON documents, progress on a terminal, the development-key warning."""
+"""The parts that the proving verbs share: JSON documents, progress on a terminal, the development-key warning."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def terminal_progress() -> Callable[[str, int, int], None]:
 
 
 def warn_unsafe(path: object, weaknesses: list[str]) -> None:
-    """What every verb says of a key under which proofs can be forged: a line on stderr for each reason."""
+    """The warning of every verb about a key under which proofs can be forged: a line on stderr for each reason."""
     for reason in weaknesses:
         print(f"cuzk: WARNING: {path} {reason}", file=sys.stderr)
 

@@ -178,7 +178,7 @@ def _prove(args: argparse.Namespace, scenario: Scenario) -> tuple[RunResult, dic
 
 
 def _own_path() -> str:
-    """Where this machine's calibration is looked for."""
+    """The place where this machine's calibration is looked for."""
     config = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
     return os.environ.get("CUZK_CALIBRATION") or os.path.join(config, "cuzk", "calibration.yaml")
 

@@ -80,7 +80,7 @@ def _vet(scenario: Scenario, result: SimResult) -> None:
 
 
 def _enrich(args: argparse.Namespace, scenario: Scenario, result: SimResult) -> None:
-    """What was asked for beside the plain run, put into the document."""
+    """The document gets the parts that were asked for beside the plain run."""
     from cuzk import sim
     from cuzk.report.progress import counter, done, say
 

@@ -1,4 +1,4 @@
-"""What is left of a worker process that ended without a word: its outcome as far as its events tell, and the events of its end.
+"""The remains of a worker process that ended without a word: its outcome as far as its events tell, and the events of its end.
 
 The system takes back everything that a process held, at once. The trace says so with the same events that the process would
 have written: each proof in flight fails, each buffer is freed, each set is unwound.

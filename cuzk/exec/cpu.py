@@ -34,7 +34,7 @@ _MMAP_FROM_BYTES = 1 << 18
 
 @dataclass
 class SetState:
-    """What the bodies keep for one set: a state for each circuit in it, and its device buffers."""
+    """The state that the bodies keep for one set: a state for each circuit in it, and its device buffers."""
 
     circuits: list[ProofState]
     witnesses: list[Witness]
@@ -49,7 +49,7 @@ class SetState:
 
 @dataclass(frozen=True)
 class _Real:
-    """What stands for an allocation: memory of its own, or arrays that the bodies make (then `memory` is None)."""
+    """The reality of an allocation: memory of its own, or arrays that the bodies make (then `memory` is None)."""
 
     name: str
     pool: str

@@ -53,7 +53,7 @@ class CudaProver(CpuDevice):
     in_worker = True
 
     def __init__(self, *args: Any, open_gpu: Callable[[int], Any] | None = None, **kwargs: Any) -> None:
-        """As CpuDevice; `open_gpu` makes the device of an index (tests put an emulation there)."""
+        """Arguments are those of CpuDevice; `open_gpu` makes the device of an index (tests put an emulation there)."""
         super().__init__(*args, **kwargs)
         self._open_gpu = open_gpu or _cuda_device
         self._gpus: list[ProvingGpu] = []
@@ -294,7 +294,7 @@ GPU_BODIES: dict[str, Body] = {
 
 
 def _refuse_larger(plan: Plan, index: int, multiprocessors: int) -> None:
-    """What kernels need grows with the multiprocessors: the books of a smaller GPU would grant too little."""
+    """Temporaries of the kernels grow with the multiprocessors: the books of a smaller GPU would grant too little."""
     stated = plan.scenario.machine.gpus[index].sms if plan.scenario.machine.gpus else multiprocessors
     if stated < multiprocessors:
         raise InputError(

@@ -1,4 +1,4 @@
-"""What the interpreter asks of a device, and streams made of host threads.
+"""The protocol of a device, and streams made of host threads.
 
 The interpreter grants by the Arbiter's accounts first; only then does it ask the device for the real thing. A device never
 writes events and never decides who goes next.
@@ -32,9 +32,9 @@ class Allocation:
     cached: bool = False
     deferred: bool = False
     cache_bytes: int = 0
-    """What the books leave in the cache of the pool's allocator: the rest of it goes."""
+    """The bytes that the books leave in the cache of the pool's allocator: the rest of it goes."""
     set: Set | None = None
-    """Whose it is; None: resident for the whole run."""
+    """The set that owns it; None: resident for the whole run."""
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Work:
     on: str = "host"
     is_copy: bool = False
     moved_bytes: int = 0
-    """Of a copy: the bytes of its source buffers."""
+    """A copy's: the bytes of its source buffers."""
     source: tuple[str, ...] = ()
     direction: str = "h2d"
     touches: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class Stream(Protocol):
     def record(self) -> Event: ...
 
     def wait_for(self, event: Event) -> None:
-        """What is queued from now on starts after `event`; returns at once."""
+        """Work that is queued from now on starts after `event`; returns at once."""
 
     def close(self) -> None:
         """No more work will come. What is queued still runs."""

@@ -16,7 +16,7 @@ from cuzk.model.calibration import Contention
 
 @dataclass
 class Resource:
-    """What work of one kind shares."""
+    """A rate that all work of one kind shares."""
 
     capacity: float
     exponent: float = 1.0

@@ -1,4 +1,4 @@
-"""What a run says, in the shape of the simulator's document, and what only a run can say."""
+"""The result of a run, in the shape of the simulator's document, and the parts that only a run has."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RunResult:
 
 @dataclass
 class Peak:
-    """Of one pool, by the books."""
+    """One pool's peak, by the books."""
 
     live_bytes: int
     reserved_bytes: int
@@ -48,7 +48,7 @@ class Peak:
 
 @dataclass
 class Outcome:
-    """What an engine leaves, or several of them one after another; plain data, so that it can go from one process to another."""
+    """The results of one engine, or of several one after another; plain data, so that it can go from one process to another."""
 
     gpu_call_s: dict[int, float | None]
     """Proof that is complete -> time that pool workers held its sets (None: unknown)."""
@@ -181,7 +181,7 @@ def _peaks(plan: Plan, outcome: Outcome) -> dict[str, Any]:
 
 
 def _bottleneck(plan: Plan, outcome: Outcome, events: list[Event]) -> dict[str, str]:
-    """From who waited for whom: pool workers for sets, or sets for pool workers."""
+    """The resource that binds, by who waited for whom: pool workers for sets, or sets for pool workers."""
     if outcome.oom is not None and outcome.failure is not None:
         return {"resource": outcome.oom[1].pool, "why": f"it runs out: {outcome.oom[1].buffer} does not fit"}
     span = max((e.t for e in events if e.kind == "complete"), default=0.0)

@@ -60,7 +60,7 @@ class Worker:
             self._pipe.send(message)
 
     def messages(self, tick: Callable[[], None] = lambda: None) -> Iterator[Any]:
-        """What it says, until it is dead. `tick` is called several times a second."""
+        """The process's messages, until it is dead. `tick` is called several times a second."""
         while True:
             tick()
             try:
@@ -74,7 +74,7 @@ class Worker:
         self.process.kill()
 
     def why_dead(self) -> WorkerDied:
-        """How it came to its end."""
+        """The error that says how the process ended."""
         code = self.process.wait()
         if code >= 0:
             return WorkerDied(f"the worker process ended with exit code {code}")
@@ -203,7 +203,7 @@ class _Supervised:
         self._told = self._opened = self._lost = False
 
     def _stretch(self, opened: Callable[[], None], first_of_all: bool) -> Outcome:
-        """What one worker does until it ends. Raises what stands in the way of the first one."""
+        """The outcome of one worker, run to its end. Raises the error that keeps the first one from starting."""
         first_event, done_before = len(self.events), set(self.proofs)
         self._worker.send(Go(sum(event.kind == "admit" for event in self.events), self._start_s))
         outcome: Outcome | None = None

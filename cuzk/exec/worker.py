@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Job:
-    """What `cuzk.exec.run.prepare` takes. `make_device` must be importable under its name."""
+    """The arguments of `cuzk.exec.run.prepare`. `make_device` must be importable under its name."""
 
     scenario: Scenario
     proving: Proving
@@ -192,7 +192,7 @@ class _Inbox:
         threading.Thread(target=self._loop, name="inbox", daemon=True).start()
 
     def serve(self, engine: Engine) -> None:
-        """From now on a Stop is the engine's."""
+        """A Stop is the engine's from now on."""
         self._engine.put(engine)
 
     def _loop(self) -> None:

@@ -131,7 +131,7 @@ class CudaDevice:
     # errors
 
     def judge(self, call: str, fault: Any) -> CuzkError:
-        """What an error of the runtime or the driver is to the rest of the program."""
+        """The error of our own that stands for one of the runtime or the driver."""
         status = int(fault.status)
         spoiled = spoils(status)
         if spoiled or (spoiled is None and not self._answers()):
@@ -216,7 +216,7 @@ class CudaDevice:
         return address
 
     def release(self, address: int, pooled: bool) -> None:
-        """What a `Memory` gives back. Of a lost device: nothing, its memory goes with the process."""
+        """A `Memory`'s block goes back. With a lost device nothing does: its memory goes with the process."""
         if self.lost is None:
             self._free(address, pooled)
 
@@ -257,7 +257,7 @@ class CudaDevice:
         return PinnedArray(self, self._page_lock(room, self.cupy.cuda.runtime.hostAlloc, room, 0), size_bytes)
 
     def release_pinned(self, address: int, size_bytes: int) -> None:
-        """What a `PinnedArray` gives back."""
+        """A `PinnedArray`'s pages go back."""
         if self.lost is not None:
             return
         if size_bytes > PINNED_BLOCK:

@@ -1,4 +1,4 @@
-"""What a failing CUDA call means: is the context spoiled, or was only this call refused?
+"""The meaning of a failing CUDA call: is the context spoiled, or was only this call refused?
 
 A *sticky* error spoils the context: every later call of the process fails too, and only a fresh process can use the GPU again.
 After any other error the context is as good as before, so that one proof fails and the process lives.

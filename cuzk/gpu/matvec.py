@@ -219,7 +219,7 @@ class TemplateWitness:
 
     @classmethod
     def offsets(cls, sizes_bytes: dict[str, int]) -> dict[str, int]:
-        """Where each array lies from the start of the block."""
+        """The offset of each array from the start of the block."""
         offsets = cls._layout(sizes_bytes).at(0)
         end = offsets.pop("fields")
         for name in cls.FIELDS:

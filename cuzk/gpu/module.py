@@ -55,7 +55,7 @@ def source_digest(name: str) -> str:
 
 
 def cache_dir() -> Path:
-    """Where compiled kernels are kept: `$CUZK_KERNEL_CACHE`, else `$XDG_CACHE_HOME/cuzk`, else `~/.cache/cuzk`."""
+    """The folder of compiled kernels: `$CUZK_KERNEL_CACHE`, else `$XDG_CACHE_HOME/cuzk`, else `~/.cache/cuzk`."""
     if named := os.environ.get("CUZK_KERNEL_CACHE"):
         return Path(named)
     base = os.environ.get("XDG_CACHE_HOME")

@@ -1,4 +1,4 @@
-"""How an MSM is cut up: digits, bucket sets, chunks of points, and the exact bytes of every temporary. Pure arithmetic.
+"""The plan of an MSM: digits, bucket sets, chunks of points, and the exact bytes of every temporary. Pure arithmetic.
 
 window     one signed digit of every scalar, c bits; widths that differ by at most one and add up to 255 bits, since
            |k| <= r/2 < 2^254 after a sign change
@@ -51,7 +51,7 @@ SCALAR_COST = 0.03
 
 
 def scan_state_bytes(segments: int, rounds: int) -> int:
-    """What the scans of `rounds` rounds over so many segments tell each other: SCAN_STATE bytes a tile, a word a round."""
+    """Bytes that the scans of `rounds` rounds over so many segments exchange: SCAN_STATE a tile, a word a round."""
     return SCAN_STATE * -(-segments // SCAN_TILE) + 4 * rounds
 
 
@@ -90,7 +90,7 @@ class MsmPlan:
 
     @property
     def digit_bits(self) -> int:
-        """Of the widest digit."""
+        """Bits of the widest digit."""
         return self.narrow_bits + (self.wide_sets > 0)
 
     def first_bit(self, sets: int) -> int:
@@ -99,7 +99,7 @@ class MsmPlan:
 
     @property
     def windows(self) -> int:
-        """As many as 255 bits need; the last table may be used in part."""
+        """The digits that 255 bits need; the last table may be used in part."""
         whole, rest = divmod(SCALAR_BITS, self.step_bits)
         return whole * self.sets + next(sets for sets in range(self.sets + 1) if self.first_bit(sets) >= rest)
 
@@ -108,7 +108,7 @@ class MsmPlan:
         return min(max(self.wide_sets - first_set, 0), sets)
 
     def units(self, sets: int) -> int:
-        """Of the first `sets` sets, the widest."""
+        """Units of the first `sets` sets, the wide ones among them: one for each, two for a wide one."""
         return sets + self.wide_in(0, sets)
 
     def buckets(self, first_set: int, sets: int) -> int:
@@ -116,7 +116,7 @@ class MsmPlan:
 
     @property
     def group_buckets(self) -> int:
-        """Of the largest group: the first."""
+        """Buckets of the largest group: the first."""
         return self.buckets(0, self.group_sets)
 
     def folds(self) -> list[tuple[int, int]]:
@@ -133,7 +133,7 @@ class MsmPlan:
 
     @property
     def fold_buckets(self) -> int:
-        """Of a fold, at most."""
+        """Buckets of a fold, at most."""
         return self.fold_units << self.unit_bits
 
     @property
@@ -152,7 +152,7 @@ class MsmPlan:
 
     @property
     def row_bits(self) -> int:
-        """Of a narrow set's matrix of buckets; a wide one has twice the rows."""
+        """Log of the rows of a narrow set's matrix of buckets; a wide one has twice the rows."""
         return self.unit_bits - self.column_bits
 
     @property
@@ -313,8 +313,8 @@ def _step(value: int, bits: int) -> int:
 @lru_cache(maxsize=1024)
 def _cheapest(n: int, budget_bytes: int, group: Group, residency: Residency, multiprocessors: int, tables: int,
               digit_bits: int | None, max_chunk: int) -> MsmPlan:  # fmt: skip
-    """As plan_msm. A search takes 2 to 20 ms, longer than a small MSM: so near sizes share one (lists of tails differ a little
-    from proof to proof)."""
+    """The search of plan_msm. It takes 2 to 20 ms, longer than a small MSM: so near sizes share one (lists of tails differ a
+    little from proof to proof)."""
     whole = MsmPlan(group, n, residency, tables, multiprocessors, 1, 1, 1, max(1, min(n, max_chunk)))
     fewest, most = -(-whole.step_bits // MAX_DIGIT_BITS), -(-whole.step_bits // 2)
     candidates = [-(-whole.step_bits // digit_bits)] if digit_bits else range(fewest, most + 1)
@@ -360,5 +360,5 @@ def _fit(shape: MsmPlan, budget_bytes: int) -> tuple[MsmPlan | None, int]:
 
 
 def _shares(count: int) -> list[int]:
-    """What one of 1, 2, ... equal parts of `count` has, largest first: no last part that is much smaller."""
+    """The sizes of one of 1, 2, ... equal parts of `count`, largest first: no last part that is much smaller."""
     return sorted({-(-count // parts) for parts in range(1, count + 1)}, reverse=True)

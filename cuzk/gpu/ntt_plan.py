@@ -1,4 +1,4 @@
-"""What a transform over Fr consists of: passes, and the tables of twiddles that they multiply by. Nothing here needs a device.
+"""The parts of a transform over Fr: passes, and the tables of twiddles that they multiply by. Nothing here needs a device.
 
 A transform is a short list of passes (kernels/ntt/ntt.cu). Everything that is multiplied on the way comes from tables that a
 plan builds once: twiddles between passes, the powers of a coset's shift, and 1/n, folded into as few tables as possible. With
@@ -117,7 +117,7 @@ class Table:
         return self.shift | self.bits << 8
 
     def bases(self) -> bytes:
-        """What the table kernel reads: scale, row, column, cross, Montgomery."""
+        """The table kernel's arguments: scale, row, column, cross, Montgomery."""
         values = (self.scale, self.row, self.column, self.cross)
         return b"".join(to_mont(v).to_bytes(FR_BYTES, "little") for v in values)
 

@@ -32,7 +32,7 @@ BELLMAN_SHIFT = 7
 
 
 def polynomials(kind: str) -> str:
-    """Which of a, b, c a kind transforms."""
+    """The vectors among a, b, c that a kind transforms."""
     if kind not in KINDS:
         raise ValueError(f"quotient is one of {', '.join(KINDS)}, not {kind}")
     return "ab" if kind == "c-free" else "abc"

@@ -19,7 +19,7 @@ SMALL_BLOCKS = 16  # blocks an SM of round_pairs: it loops over a count that onl
 
 
 class PairShape(Protocol):
-    """What a plan says about pair_add."""
+    """The part of a plan that pair_add needs."""
 
     @property
     def group(self) -> Group: ...
@@ -81,7 +81,7 @@ def add_pairs(device: Any, stream: Any, plan: PairShape, at: dict[str, int], cou
 
 
 class _Rounds:
-    """Where the rounds have arrived: which of the two buffers holds the references, and how many rounds there were."""
+    """The state after some rounds: which of the two buffers holds the references, and how many rounds there were."""
 
     def __init__(self, device: Any, stream: Any, at: dict[str, int], segments: int, points: int, rounds: int) -> None:
         self.device, self.stream, self.at, self.segments, self.points = device, stream, at, segments, points

@@ -24,7 +24,7 @@ UNIT_BYTES = 16
 
 @dataclass(frozen=True)
 class KeyRows:
-    """Which wires the rows of a list belong to. Addresses on the device; 0 for none.
+    """The wires that the rows of a list belong to. Addresses on the device; 0 for none.
 
     wires: (rows,) uint32, or 0: row i belongs to wire first + i. finite: a bitmap of the rows that are not infinity, or 0: all.
     """
@@ -174,7 +174,7 @@ def flatten_bits(
 
 
 class WireIndex:
-    """Which wires of a template are field elements, by wire: the same for all its witnesses. `mask` and `rank` as in BitWitness;
+    """The wires of a template that are field elements: the same for all its witnesses. `mask` and `rank` as in BitWitness;
     inputs count as field elements."""
 
     def __init__(self, device: Any, template: Any, stream: Any) -> None:

@@ -13,7 +13,7 @@ from cuzk import native
 from cuzk.groth16.constraints import SparseMatrix
 
 MANY_WIDE_TERMS = 32
-"""From so many coefficients other than ±1 on, a row is worth an MSM."""
+"""A row with at least so many coefficients other than ±1 is worth an MSM."""
 
 
 def combine(matrix: SparseMatrix, table_mont: np.ndarray, points: np.ndarray, first: int, last: int) -> np.ndarray:

@@ -44,7 +44,7 @@ class SparseMatrix:
         return SparseMatrix(_pointers(counts), self.row_of_term()[order], self.coef_id[order])
 
     def used_columns(self, columns: int) -> np.ndarray:
-        """Which of `columns` wires occur in some term, as bools."""
+        """A bool for each of `columns` wires: whether it occurs in some term."""
         used = np.zeros(columns, dtype=bool)
         used[self.col] = True
         return used
@@ -169,7 +169,7 @@ class ConstraintSystem:
 
     @property
     def rows(self) -> int:
-        """Of A: those of the inputs included where they are there."""
+        """Rows of A: those of the inputs included where they are there."""
         return self.a.rows
 
     @property
@@ -182,7 +182,7 @@ class ConstraintSystem:
         return sum(a.nbytes for m in matrices for a in (m.row_ptr, m.col, m.coef_id))
 
     def nonzeros(self) -> tuple[int, int, int]:
-        """Of A, B and C (0 where there is no C)."""
+        """Nonzeros of A, B and C (0 where there is no C)."""
         return self.a.nonzeros, self.b.nonzeros, self.c.nonzeros if self.c is not None else 0
 
     def used_wires(self, matrix: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What a file holds, from its headers: kind, curve, counts, domain, and what it costs in memory."""
+"""The contents of a file, from its headers: kind, curve, counts, domain, and what it costs in memory."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def proof_memory(domain: int, n_wires: int, rows: int | None = None) -> dict[str
 
 
 def residency(points_bytes: int, copied: bool) -> dict[str, Any]:
-    """Where a key's points can live, and what each place costs. `copied`: the file's form must be converted on load."""
+    """The places where a key's points can live, and what each costs. `copied`: the file's form must be converted on load."""
     return {
         "vram": {"ram_bytes": 0, "pinned_bytes": 0, "vram_bytes": points_bytes},
         "pinned": {"ram_bytes": points_bytes, "pinned_bytes": points_bytes, "vram_bytes": 0},

@@ -24,7 +24,7 @@ QUOTIENTS = ("c-free", "odd-coset", "bellman")
 """Ways to get Σ (A·B − C) from the key, best first: 4, 6 and 7 transforms."""
 
 PLACES = {"alpha_g1": "alpha", "beta_g2": "beta", "gamma_g2": "gamma", "delta_g2": "delta"}
-"""What the verifying key calls its points."""
+"""The verifying key's names of its points."""
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Query:
         return len(self.points)
 
     def rows_of(self, wires: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of rising wires those that have a row here: the rows, and which of `wires` they are."""
+        """The rows of those among the rising `wires` that have one here, and which of `wires` they are."""
         if self.wires is None:
             begin, end = np.searchsorted(wires, [self.first, self.first + len(self)])
             return wires[begin:end] - self.first, np.arange(begin, end)
@@ -100,7 +100,7 @@ class ProvingKey:
     read_system: Callable[[], System] = field(repr=False)
     development: bool = False
     place: Callable[[str], Place] | None = field(default=None, repr=False)
-    """As VerifyingKey.place."""
+    """The place of an element, as VerifyingKey.place gives it."""
 
     @property
     def domain(self) -> int:

@@ -1,4 +1,4 @@
-"""How long work tells what it has done: a function of (what, done, total), called often, that may ignore most calls."""
+"""Progress of long work: a function of (what, done, total), called often, that may ignore most calls."""
 
 from __future__ import annotations
 

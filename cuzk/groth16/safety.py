@@ -65,5 +65,5 @@ class _Multiples:
 
 
 def unsafe_key(name: object, found: list[str]) -> ProofInvalid:
-    """What to raise of a proof that verifies under a key with weaknesses."""
+    """The error for a proof that verifies under a key with weaknesses."""
     return ProofInvalid(f"the equation holds, but {name} {'; it '.join(found)} (--allow-unsafe-key accepts that)")

@@ -1,4 +1,4 @@
-"""What this machine has: memory within the limits of its control groups, cores, GPUs and who holds their memory.
+"""This machine as it is: memory within the limits of its control groups, cores, GPUs and who holds their memory.
 
     memory.py    RAM, huge pages, control groups; what is still to be had
     cpu.py       cores, hardware threads, quota, NUMA nodes

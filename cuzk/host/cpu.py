@@ -43,7 +43,7 @@ class Cpu:
 
 
 def cpu(root: Path = ROOT, affinity: set[int] | None = None) -> Cpu:
-    """What this process may use. `affinity`: the hardware threads; None: ask the system."""
+    """The processors that this process may use. `affinity`: the hardware threads; None: ask the system."""
     mine = affinity if affinity is not None else _affinity()
     cores = set()
     for thread in mine:
@@ -69,7 +69,7 @@ def _model(root: Path) -> str:
 
 
 def _quota(root: Path) -> float | None:
-    """Of the control group of version 2 or 1; None without one."""
+    """The limit of the control group of version 2 or 1; None without one."""
     place = root / "sys/fs/cgroup"
     for path in (place / "cpu.max", place / "unified/cpu.max"):
         try:

@@ -1,4 +1,4 @@
-"""What the driver says of each GPU: its memory, who holds it now, its link, its clocks. No CUDA context is made."""
+"""The driver's report of each GPU: its memory, who holds it now, its link, its clocks. No CUDA context is made."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class FoundGpu:
     sms: int | None = None
     clock_hz: float | None = None
     memory_bytes_per_s: float | None = None
-    """From the memory's clock and bus width, both of the driver."""
+    """The bandwidth by the memory's clock and bus width, both of the driver."""
     holders: tuple[Holder, ...] = field(default=())
 
     @property
     def link_bytes_per_s(self) -> float | None:
-        """What copies from pinned memory reach on such a link, one direction; an estimate."""
+        """The rate that copies from pinned memory reach on such a link, one direction; an estimate."""
         lane = LANE_BYTES_PER_S.get(self.link_generation or 0)
         return lane * self.link_width * LINK_SHARE if lane and self.link_width else None
 

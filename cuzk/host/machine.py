@@ -16,7 +16,7 @@ from cuzk.model.machine import Gpu, Machine
 from cuzk.model.units import fmt_gib
 
 CONTEXT_BYTES = 300 << 20
-"""Of one CUDA context where nothing measured says more: documented as 0.1 to 0.5 GiB a process."""
+"""The bytes of one CUDA context where nothing measured says more: documented as 0.1 to 0.5 GiB a process."""
 LEAST_LINK = 1e9
 
 
@@ -32,7 +32,7 @@ class Found:
     links: dict[int, Any] = field(default_factory=dict)
     """By GPU: `LinkRates`."""
     refused: list[str] = field(default_factory=list)
-    """What was to be measured and could not be."""
+    """The figures that were to be measured and could not be."""
 
 
 def look(root: Path = ROOT) -> Found:

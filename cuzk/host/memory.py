@@ -38,7 +38,7 @@ class ControlGroup:
 class Memory:
     total_bytes: int
     available_bytes: int
-    """What can be had without swapping: the kernel's own estimate, which counts the page cache as free."""
+    """The memory that can be had without swapping: the kernel's own estimate, which counts the page cache as free."""
     hugepages_bytes: int
     """Set aside for huge pages, used or not: nothing else can have it."""
     swap_bytes: int

@@ -11,7 +11,7 @@ import numpy as np
 from cuzk.model.units import MIB
 
 BLOCK_BYTES = 256 * MIB
-"""Of each thread: far beyond any cache's share."""
+"""Each thread's bytes: far beyond any cache's share."""
 ROUNDS = 5
 Array = np.ndarray[tuple[int], np.dtype[np.float64]]
 

@@ -23,7 +23,7 @@ Flag = Annotated[bool, Strict()]
 Name = Annotated[str, Strict(), Field(min_length=1, max_length=200)]
 
 Source = Literal["document", "fit", "measured", "derived", "assumed"]
-"""Where a number comes from: printed by others, fitted, measured here, computed from counts, or a guess."""
+"""The source of a number: printed by others, fitted, measured here, computed from counts, or a guess."""
 
 Provenance = dict[str, str]
 """For each figure that needs it: where it comes from."""
@@ -45,7 +45,7 @@ class Model(BaseModel):
         return type(self).model_validate({name: self.__dict__[name] for name in type(self).model_fields} | changes)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """As pydantic's; what was derived from the old values and cached is not taken along."""
+        """Pydantic's copy; what was derived from the old values and cached is not taken along."""
         copy = super().model_copy(update=update, deep=deep)
         for name in copy.__dict__.keys() - type(self).model_fields.keys():
             del copy.__dict__[name]

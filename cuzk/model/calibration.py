@@ -17,7 +17,7 @@ from cuzk.model.units import Bytes, Rate, Seconds
 
 
 class Origin(Model):
-    """Where a number comes from. In a file also short: `document: step table`, or the word alone."""
+    """The source of a number. In a file also short: `document: step table`, or the word alone."""
 
     source: Source
     note: str = ""
@@ -62,7 +62,7 @@ class Sourced(Model):
         return self
 
     def origin(self, field: str) -> Origin:
-        """Where `field` comes from; a default that nobody set is assumed."""
+        """The source of `field`; a default that nobody set is assumed."""
         found = self.provenance.get(field) or self.provenance.get("*")
         return found if found is not None else Origin(source="assumed", note="default of the model")
 
@@ -95,7 +95,7 @@ class CostLaw(Sourced):
     """
 
     seconds: DurationFormula = Formula(0)
-    """Of work. A copy takes this as a fixed part beside its bytes."""
+    """Seconds of work. A copy takes this as a fixed part beside its bytes."""
     cores: Formula = Formula(1)
     """Cores that it keeps busy."""
     dram: Share = 0.0
@@ -107,7 +107,7 @@ class CostLaw(Sourced):
     link: Literal["h2d", "d2h"] | None = None
     """The PCIe direction that it copies over."""
     bytes: SizeFormula | None = None
-    """What it moves over the link; None: the buffers that the step names."""
+    """The bytes that it moves over the link; None: the buffers that the step names."""
     rate: Rate | None = None
     """Limit of this copy below the link's own, such as pageable memory's."""
     jitter: Share = 0.0
@@ -119,7 +119,7 @@ class CostLaw(Sourced):
 
 
 class Contention(Sourced):
-    """How concurrent work slows each other. The DRAM law: D = Σ demands; S = (1 + D^q)^(1/q), a smooth knee;
+    """The laws by which concurrent work slows each other. The DRAM law: D = Σ demands; S = (1 + D^q)^(1/q), a smooth knee;
     a step whose share m is memory-bound runs at 1/((1 - m) + m·S) of its speed."""
 
     dram_exponent: Annotated[Real, Field(gt=0, le=64)] = 4.0
@@ -127,7 +127,7 @@ class Contention(Sourced):
     pcie_dram: NonNegative = 0.0
     """DRAM demand of a link at its full rate, as a share of the machine's bandwidth."""
     smt_yield: Share = 0.0
-    """What a second hardware thread adds, as a share of a core."""
+    """The work that a second hardware thread adds, as a share of a core."""
     cores_exponent: Annotated[Real, Field(ge=0, le=8)] = 1.0
     """Above the cores' number work slows as (asked / there are)^exponent; 0: cores do not bind."""
     gpu_exponent: Annotated[Real, Field(ge=0, le=8)] = 1.0
@@ -147,40 +147,40 @@ class Latency(Sourced):
     """Small times that no step carries."""
 
     lock_wake: Seconds = 0.0
-    """From the release of a lock to the start of the waiter that gets it."""
+    """The time from the release of a lock to the start of the waiter that gets it."""
     channel_wake: Seconds = 0.0
     spawn: Seconds = 0.0
     turnaround: Seconds = 0.0
-    """From the end of a set to the next claim of the same pool worker: what it does for neither."""
+    """The time from the end of a set to the next claim of the same pool worker: its work for neither."""
 
 
 class Memory(Sourced):
-    """What is resident beyond the buffers."""
+    """Bytes that are resident beyond the buffers."""
 
     process_ram: Bytes = 0
     """Resident before keys, matrices and sets: code, runtime, allocator."""
     allocator_slack: Share = 0.0
     """Share by which resident exceeds live."""
     vram_context: Bytes | None = None
-    """Of one process; None: the machine's figure."""
+    """The bytes of one process's context; None: the machine's figure."""
 
 
 class Calibration(Model):
     name: Name
     description: str = ""
     software: Name
-    """Which prover, in which version."""
+    """The prover and its version."""
     phases: Annotated[tuple[str, ...], AsTuple] = ()
     """Presets that it was made for; empty: any."""
     machine: Name
-    """Where it was measured."""
+    """The machine on which it was measured."""
     gpu: str = ""
     costs: dict[str, CostLaw]
     contention: Annotated[Contention, Field(default_factory=lambda: Contention(provenance={}))]
     latency: Annotated[Latency, Field(default_factory=lambda: Latency(provenance={}))]
     memory: Annotated[Memory, Field(default_factory=lambda: Memory(provenance={}))]
     range: Ranges
-    """Where the calibration as a whole holds."""
+    """The range in which the calibration as a whole holds."""
     parameters: Annotated[dict[str, Real], Field(default_factory=dict)]
     """Fitted parameters by name, for the report; formulas may use them."""
     points: Annotated[tuple[str, ...], AsTuple] = ()
@@ -194,7 +194,7 @@ class Calibration(Model):
             raise InputError(f"calibration '{self.name}' has no cost of '{step}'{suggestion(step, self.costs)}") from None
 
     def outside(self, names: dict[str, float]) -> list[str]:
-        """What lies outside the calibrated range, in words; empty: all inside."""
+        """The values that lie outside the calibrated range, in words; empty: all inside."""
         return [
             f"{name} = {names[name]:g} is outside {low:g}…{high:g}"
             for name, (low, high) in sorted(self.range.items())

@@ -17,9 +17,9 @@ from cuzk.model.units import Bytes, Rate, bytes_text, rate_text
 LANE_BYTES_PER_S = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.563e9}
 """Payload of one PCIe lane in one direction by generation, after line coding."""
 LINK_SHARE = 0.8
-"""Of the lanes' payload that copies from page-locked memory reach: 50 of 63 GB/s on one measured machine, 55 on another."""
+"""Copies' share of the lanes' payload, from page-locked memory: 50 of 63 GB/s on one measured machine, 55 on another."""
 PAGEABLE_SHARE = 0.06
-"""Of the link that copies from pageable memory reach, staged by one thread: 3 of 50 GB/s on one measured machine, 6.7 of 55 on
+"""Copies' share of the link, from pageable memory, staged by one thread: 3 of 50 GB/s on one measured machine, 6.7 of 55 on
 another; the lower share."""
 FILE = "catalogue/catalogue.yaml"
 
@@ -48,7 +48,7 @@ class Card(Model):
 
     @property
     def link_bytes_per_s(self) -> float:
-        """What copies from page-locked memory reach, one direction."""
+        """The rate that copies from page-locked memory reach, one direction."""
         return LANE_BYTES_PER_S[self.link_generation] * self.link_width * LINK_SHARE
 
     @property
@@ -117,7 +117,7 @@ class Catalogue(Model):
         return next((card for card in self.cards if key in map(_key, (card.name, *card.aliases))), None)
 
     def card(self, name: str) -> Card:
-        """As `find`. Raises InputError, with a suggestion: another card's figures are never taken instead."""
+        """The card that `find` finds. Raises InputError, with a suggestion: another card's figures are never taken instead."""
         found = self.find(name)
         if found is None:
             raise InputError(f"no card '{name}' in the catalogue{suggestion(name, [card.name for card in self.cards])}")

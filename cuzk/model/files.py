@@ -1,4 +1,4 @@
-"""Which files a scenario consists of: `extends`, references to parts, the library beside the package.
+"""The files that a scenario consists of: `extends`, references to parts, the library beside the package.
 
 A *part* is a machine, circuit, calibration or pipeline. Where one is due, a file may say it in place, name a file
 (`circuit: circuits/porep-32g.yaml`), or change one (`machine: {extends: machines/x.yaml, ram: 512GiB}`). A part file

@@ -25,7 +25,7 @@ class Gpu(Model):
     reserved: Bytes = 0
     """Held by others and by the driver before the prover starts."""
     context: Bytes = 0
-    """What one process's CUDA context takes."""
+    """The bytes that one process's CUDA context takes."""
     sms: Small
     clock_mhz: Annotated[Real, Field(gt=0, le=10_000)] | None = None
     """Boost clock of the multiprocessors; None: not known."""

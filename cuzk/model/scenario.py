@@ -29,7 +29,7 @@ Verdict = Literal["fits", "risky", "oom"]
 
 
 class Within(Model):
-    """What a duration must come out as: between two, or about one."""
+    """The expectation of a duration: between two, or about one."""
 
     at_least: Seconds | None = None
     at_most: Seconds | None = None
@@ -53,11 +53,11 @@ class SizeWithin(Model):
 
 
 class Checks(Model):
-    """What the scenario claims to come out. Judged by `cuzk sim --check` and the tests only."""
+    """The outcome that the scenario claims. Judged by `cuzk sim --check` and the tests only."""
 
     verdict: Verdict | None = None
     pool: str | None = None
-    """Of the predicted OOM, such as `ram` or `vram:0`."""
+    """The pool of the predicted OOM, such as `ram` or `vram:0`."""
     explore: Verdict | None = None
     """The worst verdict over legal wake orders."""
     s_per_proof: Within | None = None
@@ -120,7 +120,7 @@ class Scenario(Model):
         return self.model_copy(update={"policy": self.policy.with_(**changes)})
 
     def where(self, *loc: str | int) -> Pos:
-        """Where the value at `loc` was written, or the nearest above it; prints as file:line:col."""
+        """The place where the value at `loc` was written, or the nearest above it; prints as file:line:col."""
         node = self._tree
         if node is None:
             return Pos(self.name or "scenario")

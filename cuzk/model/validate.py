@@ -1,4 +1,4 @@
-"""From a tree of nodes to a model, with every fault at its place in the file."""
+"""Validation of a tree of nodes into a model, with every fault at its place in the file."""
 
 from __future__ import annotations
 

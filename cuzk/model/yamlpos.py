@@ -24,7 +24,7 @@ Loc = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Pos:
-    """Where something was written; `line` and `col` count from 1, 0 where there are none (`--set …`)."""
+    """The place where something was written; `line` and `col` count from 1, 0 where there are none (`--set …`)."""
 
     file: str
     line: int = 0
@@ -190,7 +190,7 @@ class _Builder:
         self.root: Node | None = None
         self._stack: list[Node] = []
         self._keys: list[tuple[str | None, Pos] | None] = []
-        """Of each open collection: the key whose value is due (None in the pair: faulty, drop its value)."""
+        """An entry for each open collection: the key whose value is due (None in the pair: faulty, drop its value)."""
         self._locs: list[Loc] = []
         self._values = 0
         self._skip = 0
@@ -312,7 +312,7 @@ _WORDS |= {form: value for word, value in (("null", None), ("true", True), ("fal
 
 
 def plain_scalar(text: str) -> Any:
-    """What an unquoted scalar stands for: YAML 1.2 core, and `_` between digits. ValueError for .nan and .inf."""
+    """The value that an unquoted scalar stands for: YAML 1.2 core, and `_` between digits. ValueError for .nan and .inf."""
     if text in _WORDS:
         return _WORDS[text]
     if _INT.fullmatch(text):

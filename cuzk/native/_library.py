@@ -102,7 +102,7 @@ def thread_count(threads: int | None) -> int:
 
 
 def info() -> dict[str, Any]:
-    """What is loaded: variant, the CPU's features that matter here, ABI version, directory, and default thread count."""
+    """The loaded library: variant, the CPU's features that matter here, ABI version, directory, and default thread count."""
     lib = load()
     features = lib.cuzk_cpu_features()
     return {

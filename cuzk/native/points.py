@@ -64,7 +64,7 @@ def msm_bytes_g1(n: int, threads: int | None = None) -> int:
 
 
 def msm_bytes_g2(n: int, threads: int | None = None) -> int:
-    """As msm_bytes_g1, for msm_g2."""
+    """The same for msm_g2 as msm_bytes_g1."""
     return call("g2_msm_bytes", n, thread_count(threads))
 
 
@@ -225,7 +225,7 @@ def group_ntt_g1(points: U64Array, root: int | U64Array = 7, inverse: bool = Fal
 
 
 def group_ntt_g2(points: U64Array, root: int | U64Array = 7, inverse: bool = False, threads: int | None = None) -> U64Array:
-    """As group_ntt_g1, over G2 (272 bytes a point)."""
+    """The transform of group_ntt_g1 over G2 (272 bytes a point)."""
     return _group_ntt(G2, points, root, inverse, threads)
 
 
@@ -280,7 +280,7 @@ def check_g1(points: U64Array, subgroup: bool = True, threads: int | None = None
 
 
 def check_g2(points: U64Array, subgroup: bool = True, threads: int | None = None) -> int:
-    """As check_g1."""
+    """The check of check_g1, for G2."""
     return call("g2_check", address(points), G2.points(points), int(subgroup), thread_count(threads))
 
 

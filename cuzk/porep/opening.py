@@ -1,4 +1,4 @@
-"""What a partition opens of a sealed sector, as values of its circuit; and the public inputs."""
+"""The openings of a sealed sector that a partition needs, as values of its circuit; and the public inputs."""
 
 from __future__ import annotations
 

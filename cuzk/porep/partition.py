@@ -1,4 +1,4 @@
-"""From a sector to a partition's witness: the template and its library, emitted once for a size."""
+"""A partition's witness of a sector: the template and its library, emitted once for a size."""
 
 from __future__ import annotations
 

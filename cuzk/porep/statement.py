@@ -1,4 +1,4 @@
-"""What a PoRep proof states, as a JSON file.
+"""The statement of a PoRep proof, as a JSON file.
 
 Keys: `sector` (such as "2KiB") or `sector_bytes`; `prover_id_hex`, `sector_number`, `ticket_hex`, `porep_id_hex`,
 `comm_d_hex`, `comm_r_hex`, `seed_hex` (each 32 bytes but the number); `api_version` ("1.0" or "1.1"; by default that of
@@ -34,7 +34,7 @@ class Statement:
     """Where prover id and sector number are not known (a C1 output has neither): what follows from them."""
 
     def public_inputs(self) -> list[list[int]]:
-        """Of each partition, without ONE. Raises InputError without a seed."""
+        """The public inputs of each partition, without ONE. Raises InputError without a seed."""
         if self.seed is None:
             raise InputError("the statement has no seed: the challenges follow from it (--seed)")
         return [

@@ -119,7 +119,7 @@ class SparseTree:
         return self._at(0, positions)
 
     def siblings(self, leaves: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-        """As `Tree.siblings`."""
+        """The siblings that `Tree.siblings` gives."""
         out = []
         index = np.asarray(leaves, np.int64)
         for level, arity in enumerate(self.arities):

@@ -24,7 +24,7 @@ from cuzk.pipeline.steps import (
 
 
 def pipeline_text(plan: Plan) -> str:
-    """What `cuzk show` prints."""
+    """The text that `cuzk show` prints."""
     lines = [f"{plan.pipeline.name} on {plan.scenario.machine.name}, circuit {plan.scenario.circuit.name}"]
     shared = [f"{name} ({spec.per}, {spec.order})" for name, spec in plan.pipeline.locks.items()]
     shared += [f"{name} ({spec.count} units, {spec.order})" for name, spec in plan.pipeline.permits.items()]

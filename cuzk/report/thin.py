@@ -13,9 +13,9 @@ from cuzk.trace.curves import Curve
 from cuzk.trace.spans import Span
 
 MOST_POINTS = 8000
-"""Of one curve: several for each pixel of a wide screen."""
+"""The most points of one curve: several for each pixel of a wide screen."""
 MOST_BARS = 12000
-"""Of the lanes of one side."""
+"""The most bars in the lanes of one side."""
 PIXELS = 2000
 LaneRow = tuple[str, Span]
 
@@ -42,7 +42,7 @@ def thin_curve(curve: Curve, most: int = MOST_POINTS) -> Curve:
 
 @dataclass(frozen=True)
 class Lanes:
-    """What is drawn of one side."""
+    """The part of one side that is drawn."""
 
     rows: list[LaneRow]
     merged: int = 0

@@ -58,7 +58,7 @@ def side_of_trace(label: str, events: Iterable[Event]) -> Side:
 
 
 def side_of_document(label: str, document: Mapping[str, Any]) -> Side:
-    """From the JSON of `cuzk sim --json` or `cuzk run --json`: no curves, no steps."""
+    """The side of a JSON document of `cuzk sim --json` or `cuzk run --json`: no curves, no steps."""
     side = Side(label)
     for pool, peak in (document.get("peaks") or {}).items():
         side.peaks[pool] = {name: peak[f"{name}_bytes"] for name in LEVELS if peak.get(f"{name}_bytes") is not None}

@@ -43,7 +43,7 @@ class StepCost:
     gap_s: float = 0.0
     """Median of the time around it on its worker that no step and no wait explains: allocations, wake-ups."""
     rate_bytes_s: float | None = None
-    """Of a copy: median of bytes over seconds."""
+    """A copy's median of bytes over seconds."""
 
     def to_json(self) -> dict[str, Any]:
         return {k: v for k, v in asdict(self).items() if v is not None}
@@ -160,7 +160,7 @@ def _gaps(events: Sequence[Event], asked: Mapping[str, float]) -> dict[tuple[str
 
 @dataclass(slots=True)
 class _Lane:
-    """Where the walk over one worker's events stands."""
+    """The state of the walk over one worker's events."""
 
     t: float | None = None
     place: tuple[int | None, int | None] = (None, None)

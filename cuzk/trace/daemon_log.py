@@ -60,7 +60,7 @@ class DaemonLog:
     """TIMELINE lines in order of time."""
     lines: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
-    """What was not used, and how often."""
+    """The lines that were not used, and how often."""
 
     def add(self, name: str, value_ms: float) -> None:
         seconds = value_ms / 1000.0
@@ -130,7 +130,7 @@ def intervals(moments: Iterable[Moment], begin: str, end: str) -> list[tuple[str
 
 
 def mean_overlap(spans: list[tuple[str, int | None, float, float]]) -> float:
-    """How many of the spans run at once, seen from inside one of them."""
+    """The number of spans that run at once, seen from inside one of them."""
     if not spans:
         return 1.0
     total = inside = 0.0

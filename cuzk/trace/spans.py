@@ -58,7 +58,7 @@ def spans(events: Iterable[Event], waits: bool = False) -> list[Span]:
 
 @dataclass(frozen=True)
 class StepTimes:
-    """How long a step took, over all its runs."""
+    """The time that a step took, over all its runs."""
 
     n: int
     median_s: float

@@ -11,7 +11,7 @@ class Throughput:
     """None where too little was completed to say."""
 
     s_per_proof: float | None = None
-    """Of the whole batch: from the start to the last completion, over the proofs."""
+    """Seconds a proof of the whole batch: from the start to the last completion, over the proofs."""
     steady_s_per_proof: float | None = None
     """Without filling and draining: the slope from completion w to completion P - w of the P sets, w = GPU workers."""
 

@@ -17,7 +17,7 @@ from cuzk.groth16.formats.r1cs import R1csHeader
 
 ONE_WIRE, OUTPUT_WIRE, FIRST_ACCUMULATOR, FIRST_BLOCK = 0, 1, 2, 3
 CONSTANT = -2
-"""As a local wire: the constant one. −1 is the accumulator of the block before; 0 … stride−1 are the block's own wires."""
+"""The constant one as a local wire. −1 is the accumulator of the block before; 0 … stride−1 are the block's own wires."""
 
 Term = tuple[int, int]
 """(local wire, coefficient)."""

@@ -1,4 +1,4 @@
-"""What a challenge's witness is made from: values of any algebra, or None while only structure is emitted."""
+"""The values that a challenge's witness is made from: those of any algebra, or None while only structure is emitted."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class CkeyFile:
         return key
 
     def _place(self, element: str) -> tuple[Path, str, int]:
-        """As VerifyingKey.place."""
+        """The place of an element, as VerifyingKey.place gives it."""
         places = {"alpha": ("g1", 0), "beta_g1": ("g1", 96), "delta_g1": ("g1", 192)}
         places |= {"beta": ("g2", 0), "gamma": ("g2", 192), "delta": ("g2", 384)}
         name, at = places[element] if element in places else ("ic", 96 * int(element[3:-1]))

@@ -22,7 +22,7 @@ MAGICS = {b"r1cs": 1, b"wtns": 2, b"zkey": 1, b"ptau": 1}
 
 @dataclass(frozen=True)
 class Section:
-    """Where a section lies in its file. `offset` is that of the payload."""
+    """The place of a section in its file. `offset` is that of the payload."""
 
     id: int
     name: str

@@ -91,7 +91,7 @@ class MappedFile:
         return found
 
     def offset(self, name: str) -> int:
-        """Where an array begins in the file."""
+        """The byte at which an array begins in the file."""
         return int(self.header["arrays"][name]["offset"])
 
     def nbytes(self, name: str) -> int:

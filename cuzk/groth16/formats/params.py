@@ -117,7 +117,7 @@ class ParamsFile:
         self._check_counts()
 
     def _check_tail(self, at: int) -> None:
-        """What follows the lists is nothing, or a ceremony's: 64 B hash, u32 BE count, 544 B a contribution."""
+        """Nothing follows the lists, or a ceremony's: 64 B hash, u32 BE count, 544 B a contribution."""
         if not self.tail_bytes:
             return
         if self.tail_bytes >= TAIL_HEAD_BYTES:

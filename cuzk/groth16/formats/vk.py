@@ -53,7 +53,7 @@ class VerifyingKey:
     development: bool = False
     """Made by one machine for tests: whoever made it can forge proofs."""
     place: Callable[[str], Place] | None = field(default=None, compare=False, repr=False)
-    """Where an element (alpha, beta, gamma, delta, IC[i]) lies in the file that it was read from."""
+    """The place of an element (alpha, beta, gamma, delta, IC[i]) in the file that it was read from."""
 
     @property
     def n_public(self) -> int:

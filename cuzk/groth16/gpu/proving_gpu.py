@@ -21,7 +21,7 @@ QUERIES = (*G1_QUERIES, "b_g2")
 
 
 def _group(name: str) -> Group:
-    """Where the points of a list are."""
+    """The place of a list's points."""
     return "g2" if name == "b_g2" else "g1"
 
 

@@ -18,7 +18,7 @@ class Blinding:
 
     @staticmethod
     def random() -> Blinding:
-        """From the operating system; 512 bits are reduced, so that the bias is below 2^-256."""
+        """Random numbers of the operating system; 512 bits are reduced, so that the bias is below 2^-256."""
         r, s = (int.from_bytes(os.urandom(64), "little") % FR_MODULUS for _ in range(2))
         return Blinding(r, s, private=True)
 

@@ -51,5 +51,5 @@ def require_satisfied(system: System, witness: Witness, threads: int | None) -> 
 
 
 def unsatisfied(system: System, row: int) -> ProofInvalid:
-    """What to raise for a row that does not hold."""
+    """The error for a row that does not hold."""
     return ProofInvalid(f"the witness does not satisfy constraint {row} (counted from 0) of {system.n_constraints}")

@@ -1,4 +1,4 @@
-"""What one proof holds while it is made. Every large buffer is a named field that its last user frees in plain sight."""
+"""The state of one proof while it is made. Every large buffer is a named field that its last user frees in plain sight."""
 
 from __future__ import annotations
 

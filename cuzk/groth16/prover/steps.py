@@ -123,7 +123,7 @@ def _same_rows(one: np.ndarray | None, other: np.ndarray | None) -> bool:
 
 
 def classified(aux: Witness, threads: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """As BitWitness.classified, of either form."""
+    """Zeros, ones and the rest as BitWitness.classified gives them, for either form."""
     if isinstance(aux, BitWitness):
         return aux.classified()
     ones, tail = native.scan_witness(aux, threads)

@@ -70,11 +70,11 @@ class Columns:
         return lagrange_at(self.secrets.tau, pow(step, first, FR_MODULUS), step, last - first, self.m)
 
     def a(self, wires: slice | np.ndarray = ALL) -> np.ndarray:
-        """Of a range of wires, or of those in an array (u32)."""
+        """The values of a range of wires, or of those in an array (u32)."""
         return _std_of(self.u, wires)
 
     def b(self, wires: slice | np.ndarray = ALL) -> np.ndarray:
-        """As `a`."""
+        """The same for B."""
         return _std_of(self.v, wires)
 
     def _combined(self, wires: slice, *factors: int) -> np.ndarray:

@@ -20,6 +20,6 @@ class Secrets:
 
     @staticmethod
     def random() -> Secrets:
-        """From the operating system; gamma is 1, as in every ceremony's keys."""
+        """Random secrets of the operating system; gamma is 1, as in every ceremony's keys."""
         tau, alpha, beta, delta = (1 + int.from_bytes(os.urandom(64), "little") % (FR_MODULUS - 1) for _ in range(4))
         return Secrets(tau, alpha, beta, 1, delta)

@@ -19,7 +19,7 @@ from cuzk.groth16.template.model import Part, Template
 
 @dataclass(frozen=True)
 class FieldIndex:
-    """Where a part's field elements are: `mask` (words) uint64, `rank` (words) uint32: field elements before a word."""
+    """The places of a part's field elements: `mask` (words) uint64, `rank` (words) uint32: field elements before a word."""
 
     mask: np.ndarray
     rank: np.ndarray
@@ -53,8 +53,8 @@ class BitWitness:
 
     @staticmethod
     def of_std(template: Template, values_std: np.ndarray) -> BitWitness:
-        """From all wires, `(n_wires, 4)` canonical. Raises ProofInvalid where a variable that is a bit by the template is
-        neither 0 nor 1: no row that uses it could hold.
+        """The witness with these values of all wires, `(n_wires, 4)` canonical. Raises ProofInvalid where a variable that is a
+        bit by the template is neither 0 nor 1: no row that uses it could hold.
         """
         at = template.n_inputs
         parts: list[tuple[np.ndarray, np.ndarray]] = []
@@ -89,7 +89,7 @@ class BitWitness:
         return BitWitness(self.template, *(a.copy() for a in self._arrays()))
 
     def first_not_below_r(self) -> str | None:
-        """Where the first field element lies that is not below the modulus, or None."""
+        """The place of the first field element that is not below the modulus, or None."""
         for name in ("inputs_mont", "prefix_fields_mont", "body_fields_mont"):
             bad = native.fr_less_than_r(getattr(self, name).reshape(-1, 4))
             if bad >= 0:

@@ -44,7 +44,7 @@ class TemplateMatrix:
         return len(self.col)
 
     def fault(self, columns: int, coefficients: int) -> str | None:
-        """What a walker could not trust in these arrays, or None."""
+        """A fault in these arrays that a walker could not trust, or None."""
         if self.row_ptr[0] != 0 or self.row_ptr[-1] != len(self.col) or bool(np.any(self.row_ptr[1:] < self.row_ptr[:-1])):
             return f"row offsets do not grow from 0 to {len(self.col):,}"
         if len(self.col) and (self.col.min() < 0 or self.col.max() >= columns):
@@ -80,7 +80,7 @@ class Template:
     marks: tuple[RowNames, RowNames] | None = field(default=None, repr=False, compare=False)
     """Gadget names of the prefix's and the body's rows; not kept in files."""
     copy_name: str = field(default="challenge", compare=False)
-    """What a copy is called where a row is named; not kept in files."""
+    """The name of a copy where a row is named; not kept in files."""
 
     @property
     def shared(self) -> int:
@@ -160,7 +160,7 @@ class Template:
         return sum(a.nbytes for a in self._arrays())
 
     def nonzeros(self) -> tuple[int, int, int]:
-        """Of A (rows of the inputs included), B, C of the whole system."""
+        """Nonzeros of A (rows of the inputs included), B, C of the whole system."""
         a, b, c = (p.nonzeros + self.copies * q.nonzeros for p, q in zip(self.prefix.matrices, self.body.matrices, strict=True))
         return a + self.n_inputs, b, c
 
@@ -178,7 +178,7 @@ class Template:
 
     @cached_property
     def used_aux(self) -> tuple[np.ndarray, np.ndarray]:
-        """Which of the columns (shared and body) occur in A and in B: two bool arrays."""
+        """Two bool arrays, A's and B's: whether each of the columns (shared and body) occurs."""
         out = []
         for i in (0, 1):
             used = np.zeros(self.body_aux_column + self.body.aux, bool)

@@ -49,7 +49,7 @@ class TemplateSystem:
         return self.template.nbytes
 
     def nonzeros(self) -> tuple[int, int, int]:
-        """Of A (rows of the inputs included), B, C."""
+        """Nonzeros of A (rows of the inputs included), B, C."""
         return self.template.nonzeros()
 
     def used_wires(self, matrix: int) -> np.ndarray:
@@ -86,4 +86,4 @@ class TemplateSystem:
 
 
 System = ConstraintSystem | TemplateSystem
-"""What a key can hold."""
+"""The form that a key can hold."""
