@@ -79,7 +79,7 @@ def write_sector(args: argparse.Namespace) -> int:
 
 
 def described(c1: C1) -> dict[str, Any]:
-    """What a C1 output is, for JSON documents."""
+    """A C1 output's description for JSON documents."""
     return {"registered_proof": c1.registered.name, "sector": c1.shape.name, "sector_bytes": c1.sector_size,
             "partitions": c1.partitions, "challenges": c1.shape.challenges}  # fmt: skip
 

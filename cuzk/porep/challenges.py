@@ -1,4 +1,4 @@
-"""Which nodes a partition must open: three ways to draw them, none of which gives node 0.
+"""The nodes that a partition must open: three ways to draw them, none of which gives node 0.
 
 interactive: SHA-256 of the replica id, the seed and a counter over all partitions. synthetic: a set of up to 2^18 nodes
 follows from the sector alone (a ChaCha20 stream keyed with the replica id and comm_r), and the seed chooses among them.

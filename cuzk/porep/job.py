@@ -38,7 +38,7 @@ Progress = Callable[[str], None]
 
 
 class SectorAssignments:
-    """What the proofs of some sectors are made from: the seam between a C1 output and whoever makes proofs.
+    """The sources of the proofs of some sectors: the seam between a C1 output and whoever makes proofs.
 
     Proof p is of `sectors[p % len(sectors)]`, so that a run can repeat its sectors. All must have one shape.
     """
@@ -89,7 +89,7 @@ class SectorProof:
 
     @property
     def note(self) -> str | None:
-        """What the chain needs beyond these bytes, in words."""
+        """The things that the chain needs beyond these bytes, in words."""
         return AGGREGATION if self.c1.registered.drawing is Drawing.NON_INTERACTIVE else None
 
 

@@ -14,7 +14,7 @@ from cuzk.errors import InputError
 
 
 class Drawing(Enum):
-    """How the challenged nodes are drawn."""
+    """The way in which the challenged nodes are drawn."""
 
     INTERACTIVE = "interactive"
     SYNTHETIC = "synthetic"
@@ -25,7 +25,7 @@ class Drawing(Enum):
 class Variant:
     suffix: str
     option: str
-    """What the command line calls it."""
+    """The command line's name for it."""
     graph: str
     """API version whose rules the graph follows: 1.0 or 1.1."""
     drawing: Drawing

@@ -31,7 +31,7 @@ class Statement:
     seed: bytes | None = None
     version: str | None = None
     replica_id: bytes | None = None
-    """Where prover id and sector number are not known (a C1 output has neither): what follows from them."""
+    """The replica id where prover id and sector number, from which it follows, are not known (a C1 output has neither)."""
 
     def public_inputs(self) -> list[list[int]]:
         """The public inputs of each partition, without ONE. Raises InputError without a seed."""

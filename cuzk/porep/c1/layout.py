@@ -85,7 +85,7 @@ class LabelAt:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the parts of a challenge lie among its `hashes` hashes and `numbers` numbers."""
+    """The places of a challenge's parts among its `hashes` hashes and `numbers` numbers."""
 
     shape: Shape
     schema: Record
@@ -107,7 +107,7 @@ class Layout:
         return self.schema.numbers
 
     def parent_rows(self, layer: int) -> list[int]:
-        """Where, among a challenge's hashes, the 37 labels lie that a label of `layer` (from 0) is made from."""
+        """The places, among a challenge's hashes, of the 37 labels that a label of `layer` (from 0) is made from."""
         drg, expander = self.columns[1 : 1 + DRG_PARENTS], self.columns[1 + DRG_PARENTS :]
         here = [c.rows + layer for c in drg]
         return parent_sequence(layer + 1, here + [c.rows + layer - 1 for c in expander if layer])

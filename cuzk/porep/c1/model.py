@@ -21,7 +21,7 @@ from cuzk.porep.statement import Statement
 
 @dataclass(frozen=True)
 class Owner:
-    """Whose sector it is meant to be: decides whether the replica id belongs to it."""
+    """The miner and number that the sector is meant to have: decides whether the replica id belongs to it."""
 
     prover_id: bytes
     sector_number: int
@@ -117,7 +117,7 @@ class C1:
         check_c1(self, owner, full=full, threads=threads)
 
     def statement(self) -> Statement:
-        """What a proof of this sector states; the replica id stands for miner and sector number, which a file does not have."""
+        """The statement of a proof of this sector; the replica id stands for miner and sector number, which a file does not have."""
         ids = SectorIds(ticket=self.ticket, porep_id=self.registered.porep_id)
         return Statement(self.shape, ids, self.comm_d, self.comm_r, self.seed, None, self.replica_id)
 

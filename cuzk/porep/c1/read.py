@@ -39,7 +39,7 @@ _LEAST_NUMBER = len('"index":0,')
 
 @dataclass(frozen=True)
 class Limits:
-    """What a reader takes. JSON is nested as deeply as its schema, and 64 levels more inside keys that it does not know."""
+    """The limits of a reader. JSON is nested as deeply as its schema, and 64 levels more inside keys that it does not know."""
 
     max_bytes: int = 1 << 30
     """A non-interactive 32 GiB wrapper has 650 MB."""
@@ -135,7 +135,7 @@ def _read_json(text: NDArray[np.uint8], shown: str, limits: Limits) -> C1:
 
 
 def _require_keys(there: dict[str, bool], form: str, shown: str) -> None:
-    """Of the wrapper its own keys and none of the inner ones; of the inner document all."""
+    """The wrapper's own keys and none of the inner ones; of the inner document all."""
     if form == "inner":
         missing = [key for key in _INNER if not there[key]]
         if len(missing) == len(_INNER):

@@ -1,4 +1,4 @@
-"""What a document consists of, once for all its forms: JSON read natively, JSON written, bincode read and written.
+"""The parts of a document, once for all its forms: JSON read natively, JSON written, bincode read and written.
 
 A document's values are 32-byte hashes and whole numbers; each lies at a fixed place of two arrays, in the order of the
 schema, whatever order the keys of a file have. `program` turns a schema into what `native.json_records` follows.
