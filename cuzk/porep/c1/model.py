@@ -117,7 +117,7 @@ class C1:
         check_c1(self, owner, full=full, threads=threads)
 
     def statement(self) -> Statement:
-        """The statement of a proof of this sector; the replica id stands for miner and sector number, which a file does not have."""
+        """The statement of a proof of this sector; the replica id stands for miner and sector number, which no file has."""
         ids = SectorIds(ticket=self.ticket, porep_id=self.registered.porep_id)
         return Statement(self.shape, ids, self.comm_d, self.comm_r, self.seed, None, self.replica_id)
 
