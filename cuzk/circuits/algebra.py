@@ -107,9 +107,9 @@ class Columns:
         raw[:, : packed.shape[1]] = packed
         return native.fr_from_std(raw.view(np.uint64))
 
-    def poseidon(self, elements: Sequence[np.ndarray]) -> np.ndarray:
+    def poseidon(self, elements: Sequence[np.ndarray], domain_tag: int | None = None) -> np.ndarray:
         rows = np.stack([np.broadcast_to(e, (self.lanes, 4)) for e in elements], axis=1)
-        return poseidon_mont(rows)
+        return poseidon_mont(rows, domain_tag=domain_tag)
 
     def sha256_compress(self, bits: Sequence[int]) -> list[int]:
         """The next state of 256 bits of state and 512 of block, all big-endian."""

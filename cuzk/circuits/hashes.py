@@ -28,18 +28,20 @@ def sha256_64(messages: np.ndarray) -> np.ndarray:
 
 
 @cache
-def _tables(arity: int) -> np.ndarray:
+def _tables(arity: int, domain_tag: int | None = None) -> np.ndarray:
     """The tag, then keys, MDS, pre-sparse and sparse matrices one after the other; Montgomery."""
     c = poseidon_constants(arity)
-    values = [c.domain_tag, *c.compressed] + [x for m in (c.mds, c.pre_sparse) for row in m for x in row]
+    tag = c.domain_tag if domain_tag is None else domain_tag
+    values = [tag, *c.compressed] + [x for m in (c.mds, c.pre_sparse) for row in m for x in row]
     values += [x for column, row in c.sparse for x in (*column, *row)]
     raw = b"".join(to_mont(v).to_bytes(32, "little") for v in values)
     return np.frombuffer(raw, np.uint64).reshape(-1, 4)
 
 
-def poseidon_mont(elements: np.ndarray, threads: int | None = None) -> np.ndarray:
-    """(n, arity, 4) Montgomery elements to (n, 4) hashes. Raises ValueError for an arity that is not defined."""
+def poseidon_mont(elements: np.ndarray, threads: int | None = None, domain_tag: int | None = None) -> np.ndarray:
+    """(n, arity, 4) Montgomery elements to (n, 4) hashes; `domain_tag` by default that of a tree's nodes. Raises ValueError
+    for an arity that is not defined."""
     arity = elements.shape[1]
-    table = _tables(arity)
+    table = _tables(arity, domain_tag)
     flat = np.ascontiguousarray(elements).reshape(-1, 4)
     return native.poseidon(flat, arity, poseidon_constants(arity).partial_rounds, table, threads)

@@ -8,8 +8,9 @@ import numpy as np
 
 from cuzk import native
 from cuzk.circuits.algebra import lanes_to_bits
+from cuzk.circuits.merkle import PathValues
 from cuzk.circuits.porep.shape import Shape
-from cuzk.circuits.porep.values import ChallengeValues, ParentValues, PathValues, PrefixValues
+from cuzk.circuits.porep.values import ChallengeValues, ParentValues, PrefixValues
 from cuzk.porep.challenges import drawn
 from cuzk.porep.graph import Graph
 from cuzk.porep.ids import SectorIds
@@ -48,21 +49,23 @@ def sector_challenges(sector: Sealed | SyntheticSector, seed: bytes, partition: 
     return drawn(sector.shape, sector.ids.porep_id, sector.replica_id, sector.comm_r, seed, partition)
 
 
-def _mont(values: np.ndarray) -> np.ndarray:
+def mont(values: np.ndarray) -> np.ndarray:
+    """Canonical (n, 4) to Montgomery."""
     return native.fr_from_std(np.ascontiguousarray(values))
 
 
-def _path(tree: Tree | SparseTree, leaves: np.ndarray) -> PathValues:
+def tree_path(tree: Tree | SparseTree, leaves: np.ndarray) -> PathValues:
+    """Columns over (n,) leaves of a tree."""
     levels = []
     for arity, (position, others) in zip(tree.arities, tree.siblings(leaves), strict=True):
         bits = (position[:, None] >> np.arange(arity.bit_length() - 1)) & 1
-        levels.append((lanes_to_bits(bits.astype(np.uint8)), [_mont(others[:, i]) for i in range(arity - 1)]))
+        levels.append((lanes_to_bits(bits.astype(np.uint8)), [mont(others[:, i]) for i in range(arity - 1)]))
     return PathValues(levels)
 
 
 def prefix_values(sealed: Sealed | SyntheticSector) -> PrefixValues:
     names = ("replica_id", "comm_d", "comm_r", "comm_r_last", "comm_c")
-    return PrefixValues(**{n: _mont(np.frombuffer(getattr(sealed, n), np.uint64).reshape(1, 4)) for n in names})
+    return PrefixValues(**{n: mont(np.frombuffer(getattr(sealed, n), np.uint64).reshape(1, 4)) for n in names})
 
 
 def challenge_values(sealed: Sealed | SyntheticSector, nodes: Sequence[int]) -> ChallengeValues:
@@ -71,9 +74,9 @@ def challenge_values(sealed: Sealed | SyntheticSector, nodes: Sequence[int]) -> 
     leaves = np.array(nodes, np.int64)
     parents = []
     for around in np.array([graph.parents(n) for n in nodes], np.int64).T:
-        parents.append(ParentValues([_mont(x) for x in sealed.column(around)], _path(sealed.tree_c, around)))
+        parents.append(ParentValues([mont(x) for x in sealed.column(around)], tree_path(sealed.tree_c, around)))
     node_bits = (leaves[:, None] >> np.arange(64)) & 1
     return ChallengeValues(
-        _mont(sealed.data(leaves)), _path(sealed.tree_d, leaves), parents,
-        lanes_to_bits(node_bits.astype(np.uint8)), _path(sealed.tree_r_last, leaves), _path(sealed.tree_c, leaves),
+        mont(sealed.data(leaves)), tree_path(sealed.tree_d, leaves), parents,
+        lanes_to_bits(node_bits.astype(np.uint8)), tree_path(sealed.tree_r_last, leaves), tree_path(sealed.tree_c, leaves),
     )  # fmt: skip

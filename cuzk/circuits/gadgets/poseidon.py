@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cuzk.circuits.emitter import ONE, Emitter, Gadget, Num, Terms
 from cuzk.circuits.field import MODULUS
-from cuzk.circuits.gadgets.poseidon_constants import FULL_ROUNDS, Matrix, Vector, poseidon_constants
+from cuzk.circuits.gadgets.poseidon_constants import FULL_ROUNDS, RANDOMNESS_TAG, Matrix, Vector, poseidon_constants
 
 if TYPE_CHECKING:
     from cuzk.circuits.algebra import Columns
@@ -77,11 +77,12 @@ def _mix_sparse(cs: Emitter, elements: Sequence[_Element], column: Vector, row: 
     return [first, *rest]
 
 
-def _poseidon(cs: Emitter, args: Sequence[Num]) -> list[Num]:
+def _poseidon(cs: Emitter, args: Sequence[Num], domain_tag: int | None = None) -> list[Num]:
     constants = poseidon_constants(len(args))
     keys = iter(constants.compressed)
     width = constants.width
-    tag, pre = constants.domain_tag, [next(keys) for _ in range(width)]
+    tag = constants.domain_tag if domain_tag is None else domain_tag
+    pre = [next(keys) for _ in range(width)]
     post = [next(keys) for _ in range(width)]
     folded = (pow(tag + pre[0], 5, MODULUS) + post[0]) % MODULUS
     first = _Element({ONE: folded}, None if cs.algebra is None else cs.algebra.constant(folded))
@@ -106,10 +107,25 @@ def _fast(algebra: Columns, args: Sequence[Num]) -> list[Any]:
     return [algebra.poseidon([a.value for a in args])]
 
 
+def _poseidon_randomness(cs: Emitter, args: Sequence[Num]) -> list[Num]:
+    return _poseidon(cs, args, RANDOMNESS_TAG)
+
+
+def _fast_randomness(algebra: Any, args: Sequence[Num]) -> list[Any]:
+    return [algebra.poseidon([a.value for a in args], RANDOMNESS_TAG)]
+
+
 POSEIDON = Gadget("Poseidon", _poseidon, _fast)
+RANDOMNESS = Gadget("randomness", _poseidon_randomness, _fast_randomness)
 
 
 def poseidon(cs: Emitter, elements: Sequence[Num]) -> Num:
     """The hash of 2, 4, 8 or 11 elements."""
     (out,) = cs.call(POSEIDON, elements)
+    return out
+
+
+def randomness(cs: Emitter, first: Num, second: Num) -> Num:
+    """The hash of two elements with the tag for arbitrary-length input: what SnapDeals draws its challenges and factors from."""
+    (out,) = cs.call(RANDOMNESS, [first, second])
     return out

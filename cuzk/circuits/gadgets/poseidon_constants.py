@@ -15,6 +15,8 @@ from functools import cache
 from cuzk.circuits.field import MODULUS, NUM_BITS
 
 FULL_ROUNDS = 8
+RANDOMNESS_TAG = 1 << 40
+"""The domain tag, in place of 2^arity - 1, of hashes that are not nodes of a tree."""
 PARTIAL_ROUNDS = {2: 55, 4: 56, 8: 57, 11: 57}
 """By arity, for 128-bit security with alpha = 5."""
 

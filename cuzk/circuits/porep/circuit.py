@@ -9,7 +9,8 @@ from cuzk.circuits.emitter import ONE, Bit, Emitter, Num
 from cuzk.circuits.gadgets.boolean import bit
 from cuzk.circuits.gadgets.number import equal, inputize, pack_into_input, to_bytes_bits
 from cuzk.circuits.gadgets.poseidon import poseidon
-from cuzk.circuits.porep.gadgets import column_hash, label, poseidon_inclusion, sha256_inclusion
+from cuzk.circuits.merkle import poseidon_inclusion, sha256_inclusion
+from cuzk.circuits.porep.gadgets import column_hash, label
 from cuzk.circuits.porep.shape import DRG_PARENTS, Shape
 from cuzk.circuits.porep.values import ChallengeValues, PrefixValues, blank_challenge
 

@@ -6,15 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cuzk.circuits.merkle import PathValues, blank_path
 from cuzk.circuits.porep.shape import DRG_PARENTS, EXPANDER_PARENTS, Shape
-
-
-@dataclass(frozen=True)
-class PathValues:
-    """A Merkle path from the leaf up: for each level the bits of the index (least significant first) and the
-    siblings in the order of their positions."""
-
-    levels: Sequence[tuple[Sequence[Any], Sequence[Any]]]
 
 
 @dataclass(frozen=True)
@@ -45,14 +38,10 @@ class PrefixValues:
     comm_c: Any = None
 
 
-def _blank_path(arities: Sequence[int]) -> PathValues:
-    return PathValues([([None] * (a.bit_length() - 1), [None] * (a - 1)) for a in arities])
-
-
 def blank_challenge(shape: Shape) -> ChallengeValues:
     """The shape of a challenge without values."""
-    path = _blank_path(shape.path)
+    path = blank_path(shape.path)
     parent = ParentValues([None] * shape.layers, path)
     return ChallengeValues(
-        None, _blank_path([2] * shape.tree_d_levels), [parent] * (DRG_PARENTS + EXPANDER_PARENTS), [None] * 64, path, path
+        None, blank_path([2] * shape.tree_d_levels), [parent] * (DRG_PARENTS + EXPANDER_PARENTS), [None] * 64, path, path
     )

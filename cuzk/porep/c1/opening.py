@@ -10,7 +10,8 @@ import numpy as np
 
 from cuzk import native
 from cuzk.circuits.algebra import lanes_to_bits
-from cuzk.circuits.porep.values import ChallengeValues, ParentValues, PathValues, PrefixValues
+from cuzk.circuits.merkle import PathValues
+from cuzk.circuits.porep.values import ChallengeValues, ParentValues, PrefixValues
 from cuzk.groth16.template.bits import BitWitness
 from cuzk.porep.c1.layout import MerkleAt
 from cuzk.porep.c1.model import C1

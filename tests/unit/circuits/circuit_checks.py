@@ -1,10 +1,13 @@
 """Plain-integer checks that the tests of circuits share."""
 
+import hashlib
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from cuzk import native
 from cuzk.circuits.emitter import Emitter
 from cuzk.circuits.field import MODULUS
 
@@ -44,3 +47,32 @@ def first_failing_row(cs: Emitter) -> int:
         if value(a) * value(b) % MODULUS != value(c):
             return number
     return -1
+
+
+def system_digest(template, chunk_rows=1 << 18) -> str:
+    """SHA-256 over all rows in order without those of the inputs. For A, B, C of each row: u32 number of terms, then the terms
+    by kind and number: u8 kind (0 input, 1 aux), u32 number in its kind, 32 bytes of coefficient; all little-endian."""
+    digest = hashlib.sha256()
+    table = native.fr_to_std(template.coefficients_mont).view(np.uint8).reshape(-1, 32)
+    matrices = [template.expand(m) for m in range(3)]
+    for first in range(0, template.n_constraints, chunk_rows):
+        last = min(first + chunk_rows, template.n_constraints)
+        lens = np.stack([np.diff(ptr[first : last + 1].astype(np.int64)) for ptr, _, _ in matrices], axis=1)
+        sizes = 4 + 37 * lens
+        starts = np.cumsum(sizes.reshape(-1)).reshape(sizes.shape) - sizes
+        out = np.zeros(int(sizes.sum()), np.uint8)
+        out[starts.reshape(-1)[:, None] + np.arange(4)] = lens.astype("<u4").reshape(-1)[:, None].view(np.uint8)
+        for m, (ptr, col, ids) in enumerate(matrices):
+            terms = slice(int(ptr[first]), int(ptr[last]))
+            row = np.repeat(np.arange(last - first), lens[:, m])
+            order = np.lexsort((col[terms], row))
+            wires, numbers, row = col[terms][order].astype(np.int64), ids[terms][order], row[order]
+            within = np.arange(len(row)) - np.repeat(np.cumsum(lens[:, m]) - lens[:, m], lens[:, m])
+            at = starts[row, m] + 4 + 37 * within
+            is_aux = wires >= template.n_inputs
+            out[at] = is_aux
+            index = (wires - np.where(is_aux, template.n_inputs, 0)).astype("<u4")
+            out[at[:, None] + np.arange(1, 5)] = index[:, None].view(np.uint8)
+            out[at[:, None] + np.arange(5, 37)] = table[numbers]
+        digest.update(out)
+    return digest.hexdigest()

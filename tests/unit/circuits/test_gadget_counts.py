@@ -2,6 +2,7 @@
 
 import pytest
 
+from cuzk.circuits import merkle
 from cuzk.circuits.emitter import Emitter, Library
 from cuzk.circuits.gadgets.boolean import bit
 from cuzk.circuits.gadgets.number import digest_to_number, inputize, insert, to_bits
@@ -11,7 +12,7 @@ from cuzk.circuits.porep import gadgets
 from cuzk.circuits.porep.circuit import emit_partition, emit_prefix
 from cuzk.circuits.porep.shape import SHAPES, Shape
 from cuzk.circuits.porep.template import porep_template
-from cuzk.circuits.porep.values import PathValues, PrefixValues
+from cuzk.circuits.porep.values import PrefixValues
 
 LIBRARY = Library()
 
@@ -87,8 +88,7 @@ def test_inclusion(hash_name, arities, rows):
     cs = Emitter(LIBRARY)
     leaf, root = cs.num(None), cs.num(None)
     inputize(cs, root)
-    path = PathValues([([None] * (a.bit_length() - 1), [None] * (a - 1)) for a in arities])
-    getattr(gadgets, f"{hash_name}_inclusion")(cs, leaf, path, root)
+    getattr(merkle, f"{hash_name}_inclusion")(cs, leaf, merkle.blank_path(arities), root)
     assert (cs.n_rows, cs.n_inputs) == (rows, 3)
 
 
