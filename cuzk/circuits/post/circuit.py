@@ -25,7 +25,7 @@ class SectorValues:
     comm_c: Any
     comm_r: Any
     openings: Sequence[tuple[Any, PathValues]]
-    """Of each challenge the leaf of tree R and its path."""
+    """The leaf of tree R of each challenge and its path."""
 
 
 def blank_sector(shape: PostShape) -> SectorValues:

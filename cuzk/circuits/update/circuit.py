@@ -67,7 +67,7 @@ class Prefix:
     root_r_new: Num
     apex_leaves: Sequence[Num]
     challenge_bits: Sequence[Sequence[Bit]]
-    """Of each challenge the bits that are drawn, least significant first."""
+    """The bits that are drawn for each challenge, least significant first."""
 
 
 def _number_bits(cs: Emitter, x: Num, count: int) -> list[Bit]:
