@@ -50,12 +50,12 @@ def fit_log(log: DaemonLog, base: Calibration, *, size: Circuit | None = None, p
         out.taken[law_name] = (len(times), before * factor, before)
 
     for key, law_name in DIRECT.items():
-        times = _enough(log, key, out)
+        times = held_back(log, key, out)
         if times:
             before = float(base.law(law_name).seconds.evaluate(names))
             if before > 0:
                 scale(law_name, statistics.median(times) / before, times, f"{key}_ms")
-    kernels = _enough(log, "ntt_msm_h", out)
+    kernels = held_back(log, "ntt_msm_h", out)
     if kernels:
         pair = ("ntt_h", "msm_h_each_batch" if names.get("msm_sync_each_batch") else "msm_h")
         whole = sum(float(base.law(step).seconds.evaluate(names)) for step in pair)
@@ -83,7 +83,8 @@ def _names(base: Calibration, size: Circuit, policy: dict[str, Any]) -> dict[str
     return compile(scenario).names(size)
 
 
-def _enough(log: DaemonLog, key: str, out: LogFit) -> list[float]:
+def held_back(log: DaemonLog, key: str, out: LogFit) -> list[float]:
+    """Times of `key` without outliers; notes go to `out`."""
     times = [t for t in log.seconds.get(key, []) if t > 0]
     if times:
         middle = statistics.median(times)

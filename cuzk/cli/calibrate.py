@@ -34,6 +34,8 @@ def add_parser(subparsers: Any) -> None:
     source.add_argument("--log", metavar="FILE", help="the log of a daemon: CUZK_TIMING and TIMELINE lines")
     parser.add_argument("--recipe", metavar="FILE", help="with --points: what may be fitted, and from where")
     parser.add_argument("--base", metavar="FILE", help="with traces or a log: the calibration whose other laws are kept")
+    parser.add_argument("--scenario", metavar="FILE", help="with a log: what the daemon ran (cuzk import cuzk.toml): "
+                        "laws are scaled until simulating it gives the log's times under load")  # fmt: skip
     parser.add_argument("--circuit", metavar="FILE", help="with a log: the circuit it is of (default: porep-32g)")
     parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="POLICY=VALUE",
                         help="with a log: the policy that the daemon ran with, e.g. --set gt=32 (repeatable)")  # fmt: skip
@@ -136,16 +138,22 @@ def _log(args: argparse.Namespace) -> int:
     from cuzk.errors import InputError
     from cuzk.model.circuit import Circuit
     from cuzk.model.scenario import load_part
-    from cuzk.model.yamlpos import plain_scalar
     from cuzk.trace.daemon_log import read_log
 
     log = read_log(args.log)
     size = load_part(args.circuit, "circuit", Circuit) if args.circuit else None
-    settings = [text.partition("=") for text in args.overrides]
-    if any(not sep for _, sep, _ in settings):
-        raise InputError("--set takes POLICY=VALUE, e.g. --set gt=32")
-    policy = {key.removeprefix("policy."): plain_scalar(value) for key, _, value in settings}
-    found = fit_log(log, _base(args), size=size, policy=policy, name=args.name or "daemon-log")
+    settings = _settings(args.overrides)
+    if args.scenario:
+        from cuzk.accuracy.log_loop import fit_log_in_scenario
+        from cuzk.model.scenario import load_scenario
+
+        if args.circuit:
+            raise InputError("--circuit does not go with --scenario, which says what was proved")
+        scenario = load_scenario(args.scenario, [f"policy.{text.removeprefix('policy.')}" for text in args.overrides])
+        base = scenario.calibration if scenario.calibration is not None and not args.base else _base(args)
+        found = fit_log_in_scenario(log, base, scenario, args.name or "daemon-log")
+    else:
+        found = fit_log(log, _base(args), size=size, policy=settings, name=args.name or "daemon-log")
     lines = [f"{law:<16} {after:.4g} s from {n} times (base {before:.4g} s)" for law, (n, after, before) in found.taken.items()]
     lines += [f"note: {note}" for note in found.notes]
     lines += [f"dropped: {n} x {what}" for what, n in sorted(log.dropped.items()) if n]
@@ -157,6 +165,29 @@ def _log(args: argparse.Namespace) -> int:
     }  # fmt: skip
     head = f"Written by: cuzk calibrate --log; {log.lines} lines, over {_base(args).name}"
     return _finish(args, whole(found.calibration, head), document, lines)
+
+
+def _settings(overrides: list[str]) -> dict[str, Any]:
+    """Options of a policy from `--set POLICY=VALUE`. Raises ScenarioError, which names the option."""
+    from cuzk.errors import InputError
+    from cuzk.model.policy import Policy
+    from cuzk.model.validate import validate
+    from cuzk.model.yamlpos import Node, Pos, Problems, plain_scalar
+
+    nodes: dict[Any, Node] = {}
+    for text in overrides:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise InputError("--set takes POLICY=VALUE, e.g. --set gt=32")
+        pos = Pos(f"--set {text}")
+        try:
+            nodes[key.strip().removeprefix("policy.")] = Node(plain_scalar(value.strip()), pos, pos)
+        except ValueError as error:
+            raise InputError(f"--set {text}: {error}") from None
+    problems = Problems()
+    policy = validate(Policy, Node(nodes, Pos("--set")), problems, at=("policy",))
+    problems.raise_if_any()
+    return policy.model_dump(exclude_none=True) if policy is not None else {}
 
 
 def _base(args: argparse.Namespace, otherwise: str = "reference") -> Calibration:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cuzk.trace.compare import Side
+    from cuzk.trace.spans import StepTimes
 
 
 def add_parser(subparsers: Any) -> None:
@@ -76,7 +77,10 @@ def _side(label: str, path: str) -> Side:
     with open(path, "rb") as file:
         head = file.readline(1 << 16)
     if b'"trace"' in head:
-        return side_of_trace(label, read_trace(path).events)
+        trace = read_trace(path)
+        side = side_of_trace(label, trace.events)
+        side.steps = _timed(path, trace.header) | side.steps
+        return side
     with open(path, "rb") as file:
         raw = file.read(MOST_BYTES + 1)
     try:
@@ -86,6 +90,23 @@ def _side(label: str, path: str) -> Side:
     if not isinstance(document, dict) or "verdict" not in document or not isinstance(document.get("peaks"), dict):
         raise InputError(f"{path}: neither a trace nor a document of cuzk sim --json or cuzk run --json")
     return side_of_document(label, document)
+
+
+def _timed(path: str, header: dict[str, Any]) -> dict[str, StepTimes]:
+    """Step times without a place in time, as the header of an imported log has them. Raises InputError."""
+    from cuzk.errors import InputError
+    from cuzk.trace.spans import times_of
+
+    given = header.get("step_seconds", {})
+    right = isinstance(given, dict) and all(
+        isinstance(times, list)
+        and times
+        and all(isinstance(t, (int, float)) and not isinstance(t, bool) and t >= 0 for t in times)
+        for times in given.values()
+    )
+    if not right:
+        raise InputError(f"{path}:1: step_seconds must be a mapping of steps to lists of seconds")
+    return {step: times_of(times) for step, times in given.items()}
 
 
 MOST_BYTES = 1 << 26

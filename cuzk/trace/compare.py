@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cuzk.trace.composites import composites
 from cuzk.trace.curves import LEVELS, PoolCurves, distance, pool_curves
 from cuzk.trace.event import Event
 from cuzk.trace.spans import StepTimes, step_times
@@ -31,6 +32,8 @@ class Side:
     peaks: dict[str, dict[str, int]] = field(default_factory=dict)
     """Pool -> level -> bytes."""
     steps: dict[str, StepTimes] = field(default_factory=dict)
+    composites: dict[str, StepTimes] = field(default_factory=dict)
+    """Of several steps, under the name by which another prover reports them as one."""
     throughput: Throughput = field(default_factory=Throughput)
     completions: int = 0
     deallocations: dict[str, int] = field(default_factory=dict)
@@ -43,6 +46,7 @@ def side_of_trace(label: str, events: Iterable[Event]) -> Side:
     events = list(events)
     pools = pool_curves(events)
     side = Side(label, pools, {pool: dict(curves.peaks) for pool, curves in pools.items()}, step_times(events))
+    side.composites = composites(events)
     done = [e.t for e in events if e.kind == "complete" and e.partition != -1]
     whole = sum(e.kind == "complete" and e.partition == -1 for e in events)
     workers = {e.worker for e in events if _POOL_LANE.fullmatch(e.worker)}
@@ -147,7 +151,7 @@ def _steps(sides: list[Side]) -> list[dict[str, Any]]:
     names = dict.fromkeys(name for side in reversed(sides[:2]) for name in side.steps)
     rows = []
     for name in names:
-        times = [side.steps.get(name) for side in sides]
+        times = [side.steps.get(name) or side.composites.get(name) for side in sides]
         medians = [t.median_s if t is not None else None for t in times]
         counts = {f"n_{path}": t.n if t is not None else 0 for path, t in zip(PATHS, times, strict=False)}
         rows.append({"name": name, **_row(*medians), **counts})

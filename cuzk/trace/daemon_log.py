@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cuzk.errors import InputError
+from cuzk.trace.daemon_messages import ANSI, Messages
 from cuzk.trace.event import Event
 
 TIMINGS = frozenset((
@@ -26,6 +27,11 @@ TIMINGS = frozenset((
     "barrier_wait_ms", "batch_add_ms", "tail_msm_ms", "gpu_total_ms", "mutex_held_ms", "total_start_fn_ms", "async_dealloc_ms",
     "prestage_setup_ms",
 ))  # fmt: skip
+STEPS_OF = {
+    "prep_msm": "prep_msm", "b_g2_msm": "b_g2_msm", "ntt_msm_h": "ntt_msm_h", "batch_add": "batch_add", "tail_msm": "tail_msm",
+    "async_dealloc": "dealloc_native", "prestage_setup": "prestage_setup",
+}  # fmt: skip
+"""Name in the log -> step of the pipeline, or what `cuzk compare` makes of several."""
 TAGS = frozenset(("num_circuits", "gpu_tid"))
 EVENTS = ("SYNTH_START", "SYNTH_END", "CHAN_SEND", "GPU_QUEUE", "GPU_PICKUP", "GPU_START", "GPU_END")
 MAX_LINE_BYTES = 1 << 20
@@ -34,8 +40,8 @@ LONGEST_S = 24 * 3600.0
 
 _MARK = re.compile(r"CUZK_TIMING|TIMELINE,")
 _PAIR = re.compile(r"\b([a-z][a-z0-9_]*)\s*[=:]\s*(-?\d+(?:\.\d+)?)(?![\w.])")
-_LINE = re.compile(r"TIMELINE,\s*(-?\d+(?:\.\d+)?)\s*,\s*([A-Z_]+)\s*,\s*([^,\s]*)\s*(?:,\s*([^\r\n]*))?")
-_NUMBER = re.compile(r"(?:partition|part|p|slot|circuit)\w*\s*[=:#]?\s*(\d+)", re.IGNORECASE)
+_LINE = re.compile(r"TIMELINE,\s*(-?\d+(?:\.\d+)?)\s*,\s*([A-Z_]+)\s*,\s*([^,\r\n]*?)\s*(?:,\s*([^\r\n]*))?(?:[\r\n]|$)")
+_NUMBER = re.compile(r"\b(?:partition|part|p|slot|circuit)\w*\s*[=:#]?\s*(\d+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,8 @@ class DaemonLog:
     lines: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
     """The lines that were not used, and how often."""
+    messages: Messages = field(default_factory=Messages)
+    """The structured log beside them."""
 
     def add(self, name: str, value_ms: float) -> None:
         seconds = value_ms / 1000.0
@@ -77,13 +85,17 @@ def read_log(path: str | os.PathLike[str]) -> DaemonLog:
         while raw := file.readline(MAX_LINE_BYTES):
             out.lines += 1
             cut = not raw.endswith(b"\n")
-            text = raw.decode("utf-8", "replace")
+            text = ANSI.sub("", raw.decode("utf-8", "replace"))
+            if not cut and out.messages.read(text):
+                continue
             marks = [m.start() for m in _MARK.finditer(text)]
             if not marks:
                 out.dropped["line of something else"] += bool(text.strip())
                 continue
             for begin, end in zip(marks, [*marks[1:], len(text)], strict=True):
                 _piece(text[begin:end], cut and end == len(text), out)
+    if not out.moments:
+        out.moments = [Moment(*row) for row in out.messages.moments()]
     if not out.seconds and not out.moments:
         raise InputError(f"{out.path}: no usable CUZK_TIMING or TIMELINE line in {out.lines} lines")
     out.moments.sort(key=lambda m: m.t_s)
@@ -158,10 +170,34 @@ def events_of(log: DaemonLog) -> list[Event]:
             put(stop, 0, "end", name, f"{worker}:{lane}", job, partition)
             if name == "gpu_call":
                 put(stop, 0, "complete", "", f"{worker}:{lane}", job, partition)
-    for job in jobs:
-        first = min(m.t_s for m in log.moments if m.job == job)
+    for job, first, last in _proofs(log.moments):
         put(first, -1, "admit", "", "", job, None)
+        if last is not None:
+            put(last, 2, "complete", "", "", job, -1)
     return [event for _, _, event in sorted(rows, key=lambda row: (row[0], row[1]))]
+
+
+def _proofs(moments: list[Moment]) -> list[tuple[str, float, float | None]]:
+    """(job, first moment, when its last partition came off a GPU or None if one of them never did)."""
+    first: dict[str, float] = {}
+    begun: dict[str, set[int | None]] = {}
+    ended: dict[str, dict[int | None, float]] = {}
+    for moment in moments:
+        first.setdefault(moment.job, moment.t_s)
+        if moment.event == "GPU_END":
+            ended.setdefault(moment.job, {})[moment.partition] = moment.t_s
+        elif moment.event in ("SYNTH_START", "GPU_START"):
+            begun.setdefault(moment.job, set()).add(moment.partition)
+    return [
+        (job, t, max(ended[job].values()) if ended.get(job) and begun.get(job, set()) <= ended[job].keys() else None)
+        for job, t in first.items()
+    ]
+
+
+def step_seconds(log: DaemonLog) -> dict[str, list[float]]:
+    """The times of CUZK_TIMING under the names of the pipeline's steps, for the header of a trace: they have no place in time."""
+    found = {step: log.seconds[name] for name, step in STEPS_OF.items() if log.seconds.get(name)}
+    return {step: [round(t, 6) for t in times] for step, times in found.items()}
 
 
 def _lanes(spans: list[tuple[str, int | None, float, float]]) -> list[tuple[int, tuple[str, int | None, float, float]]]:

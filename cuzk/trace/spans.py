@@ -71,9 +71,11 @@ def step_times(events: Iterable[Event]) -> dict[str, StepTimes]:
     taken: dict[str, list[float]] = {}
     for span in spans(events):
         taken.setdefault(span.name, []).append(span.seconds)
-    return {name: _times(sorted(values)) for name, values in taken.items()}
+    return {name: times_of(values) for name, values in taken.items()}
 
 
-def _times(ordered: list[float]) -> StepTimes:
+def times_of(values: Iterable[float]) -> StepTimes:
+    """The summary of some times, at least one."""
+    ordered = sorted(values)
     last = ordered[min(len(ordered) - 1, round(0.95 * (len(ordered) - 1)))]
     return StepTimes(len(ordered), statistics.median(ordered), statistics.fmean(ordered), last)
