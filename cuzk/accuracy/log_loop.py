@@ -31,7 +31,7 @@ _SINGLE = {"prep_msm": "prep_msm", "b_g2_msm": "b_g2_msm", "batch_add": "batch_a
 
 @dataclass(frozen=True)
 class Target:
-    """What the log says of some laws together."""
+    """A time of the log, and the laws that make it up."""
 
     what: str
     laws: tuple[str, ...]
@@ -118,7 +118,7 @@ def _said(events: list[Event]) -> dict[str, float]:
 
 
 def _workload(log: DaemonLog, scenario: Scenario) -> Any:
-    """As many proofs as the log has, arriving when they did."""
+    """The log's own proofs, arriving when they did."""
     first: dict[str, float] = {}
     for moment in log.moments:
         first.setdefault(moment.job, moment.t_s)

@@ -13,9 +13,9 @@ from cuzk.model.machine import Machine
 from cuzk.model.units import GIB, bytes_text, fmt_gib
 
 PARTITION_BYTES = 14 * GIB
-"""What the daemon reserves for a PoRep partition before its synthesis; 13 come back when the GPU's start call returns."""
+"""The daemon's reservation for a PoRep partition before its synthesis; 13 come back when the GPU's start call returns."""
 MOST_SYNTHESIS = 18
-"""Of `max_parallel_synthesis: 0`."""
+"""The meaning of `max_parallel_synthesis: 0`."""
 LEAST_SYNTHESIS = 2
 MAX_PENDING = 10
 """Proofs that Curio has under way at once, where its own MaxPending is not changed."""

@@ -20,7 +20,7 @@ Kind = Literal["string", "size", "duration", "count", "bool", "ordinals", "list"
 Fate = Literal["used", "deprecated", "never-read", "printed"]
 MOST_BYTES = 1 << 20
 WRONG_SIZE = 50 * GIB
-"""What the daemon takes a size for that it cannot read, but for those in MiB and MB, which become 0."""
+"""The daemon takes a size that it cannot read for this, but for those in MiB and MB, which become 0."""
 WRONG_DURATION_S = 300
 
 

@@ -88,7 +88,7 @@ class Host(Model):
     usd_per_hour: Usd = 0.0
     """Rent, beside the price."""
     power_w: Watts = 0.0
-    """At work, without cards."""
+    """Power at work, without cards."""
 
 
 class Catalogue(Model):
@@ -96,7 +96,7 @@ class Catalogue(Model):
     hosts: Annotated[tuple[Host, ...], AsTuple] = ()
     electricity_usd_per_kwh: Usd = 0.0
     years: Annotated[Real, Field(gt=0, le=100)] = 3.0
-    """Over which the price of a machine is spread."""
+    """The time over which the price of a machine is spread."""
     provenance: Provenance
 
     @model_validator(mode="after")

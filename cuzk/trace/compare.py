@@ -33,7 +33,7 @@ class Side:
     """Pool -> level -> bytes."""
     steps: dict[str, StepTimes] = field(default_factory=dict)
     composites: dict[str, StepTimes] = field(default_factory=dict)
-    """Of several steps, under the name by which another prover reports them as one."""
+    """Times of several steps together, under the name by which another prover reports them as one."""
     throughput: Throughput = field(default_factory=Throughput)
     completions: int = 0
     deallocations: dict[str, int] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What another prover's trace or log reports as one step, made of the several that it consists of here."""
+"""Steps that another prover reports as one, made of the several that they consist of here."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from cuzk.trace.spans import Span, StepTimes, spans, times_of
 MADE_OF = {"synthesis": frozenset(("witness", "matvec")), "ntt_msm_h": frozenset(("ntt_h", "msm_h"))}
 """Name -> the steps from whose first begin to whose last end a set's time counts."""
 GPU_CALL = "gpu_call"
-"""From the first step of a set on a GPU's worker until the set is complete: waits for the lock are in it."""
+"""A set's time from its first step on a GPU's worker until the set is complete: waits for the lock are in it."""
 
 
 def composites(events: Iterable[Event]) -> dict[str, StepTimes]:
-    """By name, over all sets that have the whole of it; what the trace has under that name itself is left out."""
+    """Times by name, over all sets that have the whole of it; what the trace has under that name itself is left out."""
     events = list(events)
     runs = spans(events)
     own = {span.name for span in runs}
