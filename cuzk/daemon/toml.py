@@ -141,7 +141,7 @@ def _flat(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _lines(text: str) -> dict[str, int]:
-    """Where each key stands. Keys of inline tables and dotted keys are found too; a key not found is on line 1."""
+    """The line of each key. Keys of inline tables and dotted keys are found too; a key not found is on line 1."""
     out: dict[str, int] = {}
     section = ""
     for number, line in enumerate(text.splitlines(), 1):
