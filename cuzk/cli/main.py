@@ -15,7 +15,8 @@ import sys
 from collections.abc import Sequence
 
 from cuzk import __version__
-from cuzk.errors import CuzkError, ScenarioError
+from cuzk.cli.terminal import Parser, Terminated, Watched, speak_any_encoding
+from cuzk.errors import CuzkError, InputError, OutOfMemoryError, ScenarioError
 
 VERBS: dict[str, dict[str, str]] = {
     "Plan": {
@@ -61,7 +62,7 @@ def _help() -> str:
 
 def _parser(verb: str) -> tuple[argparse.ArgumentParser, object]:
     module = importlib.import_module("cuzk.cli." + {"import": "import_"}.get(verb, verb))
-    parser = argparse.ArgumentParser(prog="cuzk", allow_abbrev=False)
+    parser = Parser(prog="cuzk", allow_abbrev=False)
     module.add_parser(parser.add_subparsers(dest="verb", required=True))
     return parser, module
 
@@ -71,49 +72,68 @@ def _complain(message: str) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb; returns the exit code. `--debug` anywhere shows tracebacks."""
+    """Run one verb; returns the exit code. `--debug` anywhere shows tracebacks.
+
+    With `--json` a failure too is one JSON document on stdout (unless the verb has printed its own): kind, exit code, message,
+    and where in which file.
+    """
     args = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in args
     args = [arg for arg in args if arg != "--debug"]
+    speak_any_encoding()
+    with Watched() if "--json" in args else contextlib.nullcontext() as printed:
+        try:
+            code, error = _outcome(args, debug)
+        except SystemExit as stop:  # argparse has said what is wrong
+            if printed and stop.code == 2:
+                printed.fail(2, InputError(Parser.complaint or "the command line is wrong"))
+            raise
+        if printed and error is not None:
+            printed.fail(code, error)
+        return code
+
+
+def _outcome(args: list[str], debug: bool) -> tuple[int, BaseException | None]:
+    """The exit code of a verb, and the error where it failed; that has been told on stderr."""
     try:
         try:
-            return _run(args)
+            return _run(args), None
         finally:
             if sys.stdout is not None:
                 sys.stdout.flush()  # here, where a full disk or a closed pipe can still be told
-    except ScenarioError as error:
-        if debug:
-            raise
-        print(error, file=sys.stderr)  # each line begins with its position: editors and scripts look for that
-        return error.exit_code
-    except CuzkError as error:
-        if debug:
-            raise
-        _complain(str(error))
-        return error.exit_code
-    except KeyboardInterrupt:
-        _complain("interrupted")
-        return 130
     except BrokenPipeError:
         _drop_stdout()
-        return 0
-    except OSError as error:
-        if debug:
-            raise
-        if error.filename is None and error.errno not in _DISK:
-            return _internal(error)
-        _drop_stdout()
-        _complain(f"{error.filename or 'cannot write the output'}: {error.strerror}")
-        return 2
-    except MemoryError:
-        if debug:
-            raise
-        _complain("this machine's memory does not suffice for that")
-        return 3
+        return 0, None
+    except Terminated as stop:
+        _complain(f"ended by {stop.name}")
+        return stop.exit_code, None
+    except KeyboardInterrupt:
+        _complain("interrupted")
+        return 130, None
     except Exception as error:
         if debug:
             raise
-        return _internal(error)
+        return _told(error), error
+
+
+def _told(error: Exception) -> int:
+    """Tell an error on stderr; the exit code of its kind."""
+    if isinstance(error, ScenarioError):
+        print(error, file=sys.stderr)  # each line begins with its position: editors and scripts look for that
+        return error.exit_code
+    if isinstance(error, CuzkError):
+        _complain(str(error))
+        return error.exit_code
+    if isinstance(error, MemoryError):
+        _complain("this machine's memory does not suffice for that")
+        return OutOfMemoryError.exit_code
+    if isinstance(error, OSError) and (error.filename is not None or error.errno in _DISK):
+        if error.filename is None:
+            _drop_stdout()
+        _complain(f"{error.filename or 'cannot write the output'}: {error.strerror}")
+        return InputError.exit_code
+    _complain(f"internal fault: {type(error).__name__}: {error} (run again with --debug for the traceback)")
+    return CuzkError.exit_code
 
 
 def _run(args: list[str]) -> int:
@@ -138,11 +158,7 @@ def _drop_stdout() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _internal(error: Exception) -> int:
-    _complain(f"internal fault: {type(error).__name__}: {error} (run again with --debug for the traceback)")
-    return 1
-
-
 def entry() -> None:
-    """The console script."""
+    """The console script. SIGTERM and SIGHUP end it as Ctrl-C does: what it has begun to write goes."""
+    Terminated.arm()
     sys.exit(main())
