@@ -18,7 +18,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from os import PathLike, fspath
 from pathlib import Path
 from typing import BinaryIO
@@ -32,9 +32,13 @@ _COMMIT = ".commit" + SUFFIX
 """A folder inside one with other files: holds the new files of a set, all complete, while they are moved to their names."""
 _DESCRIPTOR = re.compile(r"/(?:dev/fd|proc/(?:self|thread-self|[0-9]+)/fd)/([0-9]+)")
 _swept: set[str] = set()
+before_commit: Callable[[], None] | None = None
+"""Raises where what is about to get its name was made from files that changed meanwhile."""
 
 
 def _error(path: PathName, error: OSError) -> InputError:
+    if error.errno == errno.EFAULT and before_commit is not None:
+        before_commit()  # what was to be written was a part of a mapped file that is no more
     return InputError(f"{fspath(path)}: {error.strerror or error}")
 
 
@@ -156,6 +160,8 @@ class Part:
         """Have it on the disk and under its name; a stream is written to here. Raises OSError, and then it is discarded."""
         assert self.file is not None
         try:
+            if before_commit is not None:
+                before_commit()
             self.file.flush()
             if self._name is None:
                 _write_through(self.path, self.file)
@@ -291,6 +297,8 @@ def file_set(folder: PathName, *names: str) -> Iterator[Path]:
         with contextlib.suppress(OSError):
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield Path(stage)
+        if before_commit is not None:
+            before_commit()
         _settle(stage, names)
         if not (fresh and _rename_whole(stage, place)):
             _move_set(stage, place)

@@ -70,6 +70,7 @@ def _replayed(args: argparse.Namespace) -> Side:
 
 def _side(label: str, path: str) -> Side:
     """A trace or a document, by its content. Raises InputError."""
+    from cuzk import strict_json
     from cuzk.errors import InputError
     from cuzk.trace.compare import side_of_document, side_of_trace
     from cuzk.trace.jsonl import read_trace
@@ -83,10 +84,7 @@ def _side(label: str, path: str) -> Side:
         return side
     with open(path, "rb") as file:
         raw = file.read(MOST_BYTES + 1)
-    try:
-        document = json.loads(raw) if len(raw) <= MOST_BYTES else None
-    except ValueError as error:
-        raise InputError(f"{path}: neither a trace nor a result document: {error}") from None
+    document = strict_json.loads(path, raw) if len(raw) <= MOST_BYTES else None
     if not isinstance(document, dict) or "verdict" not in document or not isinstance(document.get("peaks"), dict):
         raise InputError(f"{path}: neither a trace nor a document of cuzk sim --json or cuzk run --json")
     return side_of_document(label, document)

@@ -97,7 +97,9 @@ def _outcome(args: list[str], debug: bool) -> tuple[int, BaseException | None]:
     """The exit code of a verb, and the error where it failed; that has been told on stderr."""
     try:
         try:
-            return _run(args), None
+            code = _run(args)
+            _require_unchanged_inputs()
+            return code, None
         finally:
             if sys.stdout is not None:
                 sys.stdout.flush()  # here, where a full disk or a closed pipe can still be told
@@ -113,7 +115,24 @@ def _outcome(args: list[str], debug: bool) -> tuple[int, BaseException | None]:
     except Exception as error:
         if debug:
             raise
+        error = _behind(error)
         return _told(error), error
+
+
+def _require_unchanged_inputs() -> None:
+    """Raises InputError where a mapped file shrank: the verb may have read zeros."""
+    files = sys.modules.get("cuzk.groth16.formats.files")
+    if files is not None:
+        files.require_unchanged()
+
+
+def _behind(error: Exception) -> Exception:
+    """The error itself, or that a file shrank, which explains any other."""
+    try:
+        _require_unchanged_inputs()
+    except CuzkError as cause:
+        return cause
+    return error
 
 
 def _told(error: Exception) -> int:

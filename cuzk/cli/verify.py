@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from cuzk.cli.proving import add_allow_unsafe_key, print_json, warn_unsafe
+
+if TYPE_CHECKING:
+    from cuzk.groth16.formats.vk import VerifyingKey
 
 
 def add_parser(subparsers: Any) -> None:
@@ -28,33 +32,10 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from cuzk.errors import InputError, ProofInvalid
-    from cuzk.groth16.formats.proof import read_bundle
+    from cuzk.errors import ProofInvalid
     from cuzk.groth16.safety import unsafe_key, weaknesses
 
-    if len(args.files) == 1:
-        from cuzk.groth16.verify import verify_bundle
-
-        bundle = read_bundle(args.files[0])
-        key, count = bundle.key, len(bundle.proofs)
-
-        def check() -> None:
-            verify_bundle(bundle, args.files[0])
-    elif len(args.files) % 2 == 0:
-        raise InputError("give a verifying key and pairs PUBLIC PROOF, or one bundle")
-    else:
-        from cuzk.groth16.formats.proof import read_proofs, read_public
-        from cuzk.groth16.load import read_any_vk
-        from cuzk.groth16.verify import Verifier, require_valid
-
-        key = read_any_vk(args.files[0])
-        publics = [public for path in args.files[1::2] for public in read_public(path)]
-        proofs = [proof for path in args.files[2::2] for proof in read_proofs(path)]
-        count = len(proofs)
-
-        def check() -> None:
-            require_valid(Verifier(key, args.files[0]), proofs, publics)
-
+    key, count, check = _statement(args.files)
     unsafe = weaknesses(key)
     warn_unsafe(args.files[0], unsafe)
     found = {"proofs": count, "n_public": key.n_public, "development_key": key.development, "unsafe_key": unsafe}
@@ -73,3 +54,25 @@ def run(args: argparse.Namespace) -> int:
     else:
         print("valid" if count == 1 else f"valid: all {count} proofs")
     return 0
+
+
+def _statement(files: list[str]) -> tuple[VerifyingKey, int, Callable[[], None]]:
+    """The key, how many proofs there are to be, and what judges them. Raises InputError."""
+    from cuzk.errors import InputError
+    from cuzk.groth16.formats.proof import read_bundle, read_proofs, read_public
+    from cuzk.groth16.load import read_any_vk
+    from cuzk.groth16.verify import Verifier, require_valid, verify_bundle
+
+    if len(files) == 1:
+        bundle = read_bundle(files[0])
+        return bundle.key, len(bundle.proofs), lambda: verify_bundle(bundle, files[0])
+    if len(files) % 2 == 0:
+        raise InputError("give a verifying key and pairs PUBLIC PROOF, or one bundle")
+    key = read_any_vk(files[0])
+    publics = [public for path in files[1::2] for public in read_public(path)]
+
+    def check() -> None:
+        proofs = [proof for path in files[2::2] for proof in read_proofs(path)]
+        require_valid(Verifier(key, files[0]), proofs, publics)
+
+    return key, len(publics), check

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cuzk.errors import FormatError
+from cuzk.errors import FormatError, ProofInvalid
 from cuzk.groth16 import points
 from cuzk.groth16.field import FQ_MODULUS, first_not_below
 from cuzk.groth16.formats.files import Path
@@ -236,11 +236,12 @@ def _small(path: Path, kind: str) -> dict[str, Any]:
         verify_bundle(bundle, str(path))
         return {"proofs_verified": len(bundle.proofs)}
     if kind in ("proof", "proof.json"):
-        for number, proof in enumerate(read_proofs(path)):
-            for element in (proof.a, proof.b, proof.c):
+        proofs = read_proofs(path)
+        for number, proof in enumerate(proofs):
+            for name in ("a", "b", "c"):
                 try:
-                    points.load(element)
-                except points.PointError as error:
-                    raise FormatError(path, f"proof {number}: {error}") from error
-        return {"points_checked": 3 * (number + 1)}
+                    points.load(getattr(proof, name))
+                except points.NotInGroup as error:
+                    raise ProofInvalid(f"{path}: proof {number}: pi_{name}: {error}") from error
+        return {"points_checked": 3 * len(proofs)}
     return {}

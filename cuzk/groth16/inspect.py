@@ -38,10 +38,10 @@ def detect(path: Path) -> str:
 
 
 def _detect_json(path: Path) -> str:
-    from cuzk.groth16.formats import jsonpoints
+    from cuzk import strict_json
     from cuzk.groth16.formats.files import read_small
 
-    document = jsonpoints.load(path, read_small(path))
+    document = strict_json.loads(path, read_small(path))
     if isinstance(document, list):
         return "public.json"
     if isinstance(document, dict) and "pi_a" in document:
@@ -85,7 +85,7 @@ def inspect(path: Path) -> dict[str, Any]:
         "public.json": _public,
         "prf": _prf,
     }
-    found = {"file": os.fspath(path), "kind": kind, "size_bytes": os.path.getsize(path), "curve": "bls12381"}
+    found = {"file": os.fspath(path), "kind": kind, "size_bytes": len(map_file(path)), "curve": "bls12381"}
     found |= readers[kind](path)
     return {**found, "unsafe_key": _unsafe(path)} if kind in KEYS else found
 
@@ -266,7 +266,7 @@ def _pce(path: Path) -> dict[str, Any]:
     return {
         "circuit": _circuit(n_wires, n_public, domain, n_constraints, nonzeros),
         "coefficients": len(mapped.array("coef_table", "u8", (-1, 4))),
-        "matrices_bytes": os.path.getsize(path),
+        "matrices_bytes": len(map_file(path)),
         "proof": proof_memory(domain, n_wires, n_constraints + n_public + 1),
     }
 
@@ -278,7 +278,7 @@ def _curio_pce(path: Path) -> dict[str, Any]:
     domain = domain_for(file.n_constraints, file.n_inputs - 1)
     return {
         "circuit": _circuit(file.n_wires, file.n_inputs - 1, domain, file.n_constraints, file.nonzeros),
-        "matrices_bytes": os.path.getsize(path),
+        "matrices_bytes": len(map_file(path)),
         "proof": proof_memory(domain, file.n_wires, file.n_constraints),
     }
 

@@ -40,6 +40,12 @@ class PointError(ValueError):
     """An encoding that is not a point; the caller knows the file."""
 
 
+class NotInGroup(PointError):
+    """A well-formed encoding whose point is not on the curve, or outside the subgroup of order r: a proof that holds one is
+    invalid, a key is malformed.
+    """
+
+
 def coordinates(be: bytes) -> list[int]:
     """The 2 or 4 coordinates of a *be* point."""
     return [int.from_bytes(be[i : i + FQ_BYTES], "big") for i in range(0, len(be), FQ_BYTES)]
@@ -123,7 +129,10 @@ def decompress(data: bytes) -> bytes:
     try:
         point = (G1Point if len(data) == 48 else G2Point).from_compressed_bytes(bytes(data))
     except ValueError as error:
-        raise PointError("not the encoding of a point of the subgroup") from error
+        from_coordinates(coordinates(bytes([data[0] & 0x1F]) + bytes(data[1:])))
+        if data[0] & INFINITY:
+            raise PointError("the infinity flag is set but the rest is not zero") from error
+        raise NotInGroup("not the encoding of a point of the subgroup") from error
     if point.to_compressed_bytes() != bytes(data):
         raise PointError("not the canonical encoding of its point")
     return bytes(point.to_xy_bytes_be())
@@ -154,4 +163,4 @@ def _loaded(be: bytes, read: Callable[[bytes], Point]) -> Point:
         return read(be)
     except ValueError as error:
         where = "outside the subgroup of order r" if "subgroup" in str(error) else "not on the curve"
-        raise PointError(f"the point is {where}") from error
+        raise NotInGroup(f"the point is {where}") from error

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cuzk.errors import FormatError, InputError, ProofInvalid
 from cuzk.groth16.field import FR_MODULUS
-from cuzk.groth16.formats.proof import Bundle, Proof
+from cuzk.groth16.formats.proof import Bundle, Proof, bad_proof
 from cuzk.groth16.formats.vk import VerifyingKey
 from cuzk.groth16.points import PointError, load_g1, load_g2
 
@@ -131,7 +131,9 @@ def require_valid(verifier: Verifier, proofs: Sequence[Proof], publics: Sequence
 
 
 def verify_bundle(bundle: Bundle, name: str) -> None:
-    """Verify every proof of a bundle. Raises ProofInvalid naming the first bad one, InputError for a bad key."""
+    """Verify every proof of a bundle. Raises ProofInvalid naming the first bad one, FormatError for a malformed one,
+    InputError for a bad key.
+    """
     verifier = Verifier(bundle.key, f"{name}: the verifying key")
     proofs = []
     for number, data in enumerate(bundle.proofs):
@@ -140,5 +142,5 @@ def verify_bundle(bundle: Bundle, name: str) -> None:
         except PointError as error:
             # Proofs before the broken one may be invalid themselves: those come first.
             require_valid(verifier, proofs, bundle.publics[:number])
-            raise ProofInvalid(f"{name}: proof {number} (of {len(bundle.proofs)}, counted from 0): {error}") from error
+            raise bad_proof(name, number, len(bundle.proofs), bundle.places[number], error) from error
     require_valid(verifier, proofs, bundle.publics)

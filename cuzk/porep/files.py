@@ -49,7 +49,8 @@ def _nodes(path: Path, count: int) -> np.ndarray:
         raise InputError(f"{path}: missing; the sealed sector is not complete")
     data = map_file(path)
     if len(data) != NODE_BYTES * count:
-        raise FormatError(path, f"{len(data):,} bytes, a sector of this size needs {NODE_BYTES * count:,}")
+        message = f"{len(data):,} bytes, a sector of this size needs {NODE_BYTES * count:,}"
+        raise FormatError(path, message, offset=min(len(data), NODE_BYTES * count))
     return data.view(np.uint64).reshape(-1, 4)
 
 

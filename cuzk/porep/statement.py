@@ -8,11 +8,11 @@ keys are ignored.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
+from cuzk import strict_json
 from cuzk.circuits.field import MODULUS
 from cuzk.circuits.porep.shape import SHAPES, Shape, shape
 from cuzk.errors import FormatError, InputError
@@ -107,12 +107,7 @@ def _shape_of(document: dict[str, Any]) -> Shape:
 
 
 def read_json(path: str | PathLike[str]) -> Any:
-    data = read_small(path, 1 << 20)
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError) as error:
-        offset = error.pos if isinstance(error, json.JSONDecodeError) else None
-        raise FormatError(path, f"not JSON: {error}", offset=offset) from error
+    return strict_json.loads(path, read_small(path, 1 << 20))
 
 
 def read_statement(path: str | PathLike[str]) -> Statement:

@@ -90,7 +90,8 @@ class CkeyFile:
             place=self._place,
         )
         if not key.quotients:
-            raise FormatError(self.path, "the arrays of no quotient are complete (h_odd with l_c_free or l, h_monomial with l)")
+            message = "the arrays of no quotient are complete (h_odd with l_c_free or l, h_monomial with l)"
+            raise FormatError(self.path, message, offset=16)
         return key
 
     def _place(self, element: str) -> tuple[Path, str, int]:
@@ -103,7 +104,8 @@ class CkeyFile:
     def _wires(self, name: str, check: bool) -> np.ndarray:
         wires = self.mapped.array(name, "u4", (-1,))
         if check and len(wires) and (int(wires[-1]) >= self.n_wires or bool((wires[1:] <= wires[:-1]).any())):
-            raise FormatError(self.path, f"wires do not rise, or leave the {self.n_wires} that exist", section=name)
+            bad = int(np.argmax((wires[1:] <= wires[:-1]) | (wires[1:] >= self.n_wires))) + 1 if len(wires) > 1 else 0
+            raise self.mapped.error(name, f"wires do not rise, or leave the {self.n_wires} that exist", 4 * bad)
         return wires
 
     @property
@@ -115,7 +117,7 @@ class CkeyFile:
         system = read_template(self.mapped) if self.has_template else read_system(self.mapped)
         if system.log_domain > self.log_domain:
             message = f"{system.rows} rows do not fit the domain 2^{self.log_domain}"
-            raise FormatError(self.path, message, section="prefix_a_row_ptr" if self.has_template else "a_row_ptr")
+            raise self.mapped.error("prefix_a_row_ptr" if self.has_template else "a_row_ptr", message)
         return system
 
 

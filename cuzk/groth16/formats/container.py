@@ -81,7 +81,8 @@ class Container:
         found = self.index.get(section_id, [])
         if len(found) != 1:
             message = "missing" if not found else f"appears {len(found)} times"
-            raise FormatError(self.path, message, section=self._label(section_id))
+            at = found[1].offset - SECTION_HEADER_BYTES if found else 8  # the second one, or the number of sections
+            raise FormatError(self.path, message, section=self._label(section_id), offset=at)
         section = found[0]
         if size is not None and section.size != size:
             message = f"has {section.size} bytes, expected {size}" + (f" ({why})" if why else "")

@@ -39,17 +39,19 @@ class CurioPceFile:
         if not self.n_inputs:
             raise FormatError(path, "has no inputs, not even the constant one", offset=8)
         self._views: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+        self._places: dict[str, tuple[int, int, int]] = {}
         at = HEADER_BYTES
         for name in "abc":
-            row_ptr, at = self._list(name, at, "<u4", 4)
-            col, at = self._list(name, at, "<u4", 4)
-            values, at = self._list(name, at, "<u8", 32)
+            row_ptr, col_at = self._list(name, at, "<u4", 4)
+            col, values_at = self._list(name, col_at, "<u4", 4)
+            values, end = self._list(name, values_at, "<u8", 32)
+            self._places[name] = (at + 8, col_at + 8, values_at + 8)
             if len(row_ptr) != self.n_constraints + 1:
                 message = f"has {len(row_ptr)} row pointers, expected {self.n_constraints + 1}"
-                raise FormatError(path, message, section=name)
+                raise FormatError(path, message, section=name, offset=at)
             if len(col) != len(values):
-                raise FormatError(path, f"has {len(col)} columns but {len(values)} values", section=name)
-            self._views[name] = (row_ptr, col, values)
+                raise FormatError(path, f"has {len(col)} columns but {len(values)} values", section=name, offset=values_at)
+            self._views[name], at = (row_ptr, col, values), end
         total = sum(len(view[1]) for view in self._views.values())
         claims = [unpack("<Q", self.data, at)[0] for at in (20, 24)]
         if total not in claims:
@@ -81,13 +83,18 @@ class CurioPceFile:
         table = CoefficientTable("mont")
         matrices = []
         for name, (row_ptr, col, values) in self._views.items():
+            places = self._places[name]
             if row_ptr[0] != 0 or row_ptr[-1] != len(col) or bool((row_ptr[1:] < row_ptr[:-1]).any()):
-                raise FormatError(self.path, "row pointers do not rise from 0 to the number of terms", section=name)
+                message = "row pointers do not rise from 0 to the number of terms"
+                raise FormatError(self.path, message, section=name, offset=places[0])
             if len(col) and int(col.max()) >= self.n_wires:
-                raise FormatError(self.path, f"names wire {col.max()}; there are {self.n_wires}", section=name)
+                bad = int(np.argmax(col >= self.n_wires))
+                message = f"names wire {col[bad]}; there are {self.n_wires}"
+                raise FormatError(self.path, message, section=name, offset=places[1] + 4 * bad)
             bad = first_not_below(values, FR_MODULUS)
             if bad >= 0:
-                raise FormatError(self.path, f"value {bad} is not below the field's modulus", section=name)
+                message = f"value {bad} is not below the field's modulus"
+                raise FormatError(self.path, message, section=name, offset=places[2] + 32 * bad)
             ids = table.number(np.ascontiguousarray(values))
             matrices.append(SparseMatrix(row_ptr.astype(np.uint64), np.ascontiguousarray(col), ids))
         a, b, c = matrices

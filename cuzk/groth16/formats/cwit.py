@@ -44,7 +44,7 @@ class CwitFile:
                 raise FormatError(self.path, f"value {bad} is not below the field's modulus", section=name, offset=where)
         first = self.mapped.array("inputs_mont", "u8", (-1, 4))[:1]
         if not np.array_equal(first, native.root_of_unity_mont(0)):
-            raise FormatError(self.path, "value 0 is not one: this is not a witness", section="inputs_mont")
+            raise self.mapped.error("inputs_mont", "value 0 is not one: this is not a witness")
 
     def witness(self, template: Template, owner: Path) -> BitWitness:
         """The values, for a template that belongs to `owner`. Raises InputError for another one than they were written for,

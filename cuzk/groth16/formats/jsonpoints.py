@@ -6,8 +6,6 @@ G1 `[x, y, "1"]`, G2 `[[x.c0, x.c1], [y.c0, y.c1], ["1", "0"]]`; infinity `["0",
 
 from __future__ import annotations
 
-import json
-
 from cuzk.errors import FormatError
 from cuzk.groth16 import points
 from cuzk.groth16.field import FR_MODULUS
@@ -15,16 +13,6 @@ from cuzk.groth16.formats.files import Path
 from cuzk.groth16.points import PointError
 
 MAX_DIGITS = 120
-
-
-def load(path: Path, data: bytes) -> object:
-    """Parsed JSON. Raises FormatError with line and column."""
-    try:
-        return json.loads(data.decode("utf-8"))
-    except json.JSONDecodeError as error:
-        raise FormatError(path, f"not JSON: {error.msg} (line {error.lineno}, column {error.colno})", offset=error.pos) from error
-    except (ValueError, RecursionError) as error:
-        raise FormatError(path, f"not JSON: {error}") from error
 
 
 def decimal(value: object) -> int:

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from cuzk import strict_json
 from cuzk.errors import FormatError
 from cuzk.groth16.formats.files import Path, atomic_write, map_file, unpack
 
@@ -42,10 +43,7 @@ class MappedFile:
             raise FormatError(path, f"version {version} is not supported (expected {VERSION})", offset=8)
         if length > min(MAX_HEADER_BYTES, size - 16):
             raise FormatError(path, f"the header claims {length} bytes, the file has {size - 16} left", offset=12)
-        try:
-            header = json.loads(self.data[16 : 16 + length].tobytes())
-        except (ValueError, RecursionError) as error:
-            raise FormatError(path, f"the header is not JSON: {error}", offset=16) from error
+        header = strict_json.loads(path, self.data[16 : 16 + length].tobytes(), base=16)
         if not isinstance(header, dict) or not isinstance(header.get("arrays"), dict):
             raise FormatError(path, "the header lists no arrays", offset=16)
         self.header = header
@@ -82,13 +80,17 @@ class MappedFile:
     def array(self, name: str, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
         """The array of this name. Raises FormatError unless it has this dtype and shape (-1 leaves a length open)."""
         if name not in self._arrays:
-            raise FormatError(self.path, "this array is missing", section=name)
+            raise self.error(name, "this array is missing")
         found = self._arrays[name]
         fits = len(found.shape) == len(shape) and all(w in (-1, n) for n, w in zip(found.shape, shape, strict=True))
         if found.dtype != DTYPES[dtype] or not fits:
             message = f"has dtype {found.dtype} and shape {list(found.shape)}, expected {dtype} {list(shape)}"
-            raise FormatError(self.path, message, section=name)
+            raise self.error(name, message)
         return found
+
+    def error(self, name: str, message: str, at: int = 0) -> FormatError:
+        """A FormatError at byte `at` of an array; at the header, which places them, where there is no such array."""
+        return FormatError(self.path, message, section=name, offset=self.offset(name) + at if name in self._arrays else 16)
 
     def offset(self, name: str) -> int:
         """The byte at which an array begins in the file."""

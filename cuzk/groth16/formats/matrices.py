@@ -61,7 +61,7 @@ def read_system(mapped: MappedFile) -> ConstraintSystem:
     a, b, c = matrices
     assert a is not None and b is not None
     if b.rows not in (n_constraints, a.rows):
-        raise FormatError(mapped.path, f"has {b.rows} rows, expected {n_constraints}", section="b_row_ptr")
+        raise mapped.error("b_row_ptr", f"has {b.rows} rows, expected {n_constraints}")
     coefficients = CoefficientTable.from_mont(table)
     return ConstraintSystem(n_wires, n_public, n_constraints, coefficients, a, b, c, has_input_rows=True)
 
@@ -71,9 +71,9 @@ def read_table(mapped: MappedFile) -> np.ndarray:
     table = mapped.array("coef_table", "u8", (-1, 4))
     bad = first_not_below(table, FR_MODULUS)
     if bad >= 0:
-        raise FormatError(mapped.path, f"value {bad} is not below the field's modulus", section="coef_table")
+        raise mapped.error("coef_table", f"value {bad} is not below the field's modulus", 32 * bad)
     if len(table) < 2 or not np.array_equal(table[:2], fr_array([FR_R, -FR_R % FR_MODULUS])):
-        raise FormatError(mapped.path, "does not begin with +1 and −1", section="coef_table")
+        raise mapped.error("coef_table", "does not begin with +1 and −1")
     return table
 
 
@@ -82,14 +82,17 @@ def _read_matrix(mapped: MappedFile, name: str, rows: int | None, n_wires: int, 
     col = mapped.array(f"{name}_col", "u4", (-1,))
     coef = mapped.array(f"{name}_coef", "u2" if coef_id_dtype(table_size) is np.uint16 else "u4", (len(col),))
     if len(row_ptr) == 0 or (rows is not None and len(row_ptr) != rows + 1):
-        raise FormatError(mapped.path, f"has {len(row_ptr)} entries, expected {rows} and one", section=f"{name}_row_ptr")
+        raise mapped.error(f"{name}_row_ptr", f"has {len(row_ptr)} entries, expected {rows} and one")
     if row_ptr[0] != 0 or row_ptr[-1] != len(col) or bool((row_ptr[1:] < row_ptr[:-1]).any()):
-        raise FormatError(mapped.path, "does not rise from 0 to the number of terms", section=f"{name}_row_ptr")
+        falls = np.flatnonzero(row_ptr[1:] < row_ptr[:-1])
+        at = 0 if row_ptr[0] != 0 else 8 * (int(falls[0]) + 1 if len(falls) else len(row_ptr) - 1)
+        raise mapped.error(f"{name}_row_ptr", "does not rise from 0 to the number of terms", at)
     if len(col) and int(col.max()) >= n_wires:
-        raise FormatError(mapped.path, f"names wire {col.max()}; there are {n_wires}", section=f"{name}_col")
+        bad = int(np.argmax(col >= n_wires))
+        raise mapped.error(f"{name}_col", f"names wire {col[bad]}; there are {n_wires}", 4 * bad)
     if len(coef) and int(coef.max()) >= table_size:
-        message = f"names coefficient {coef.max()}; there are {table_size}"
-        raise FormatError(mapped.path, message, section=f"{name}_coef")
+        bad = int(np.argmax(coef >= table_size))
+        raise mapped.error(f"{name}_coef", f"names coefficient {coef[bad]}; there are {table_size}", coef.itemsize * bad)
     return SparseMatrix(row_ptr, col, coef)
 
 

@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from cuzk.errors import FormatError
+from cuzk import strict_json
+from cuzk.errors import FormatError, ProofInvalid
 from cuzk.groth16 import points
 from cuzk.groth16.field import FR_MODULUS
 from cuzk.groth16.formats import jsonpoints
 from cuzk.groth16.formats.files import Path, read_small, unpack
 from cuzk.groth16.formats.vk import HEAD_BYTES, VerifyingKey, parse_binary
-from cuzk.groth16.points import PointError
+from cuzk.groth16.points import NotInGroup, PointError
 
 PROOF_BYTES = 192
 
@@ -47,7 +48,7 @@ class Proof:
             try:
                 element = points.decompress(data[low:high])
             except PointError as error:
-                raise PointError(f"element {name}: {error}") from error
+                raise type(error)(f"element {name}: {error}") from error
             if not any(element):
                 raise PointError(f"element {name}: the point at infinity")
             elements.append(element)
@@ -72,13 +73,26 @@ class Bundle:
     proofs: tuple[bytes, ...]
     """192-byte proofs; decoded when verified, so that a broken one is named."""
     publics: tuple[tuple[int, ...], ...]
+    places: tuple[int, ...]
+    """The byte offset of each proof in its file."""
+
+
+def bad_proof(path: Path, number: int, count: int, at: int, error: PointError) -> FormatError | ProofInvalid:
+    """What to raise of a proof, at byte `at`, that cannot be decoded: it is malformed, or it is well-formed and invalid since
+    a point is not in its group. The kind decides, in whichever form the proof comes.
+    """
+    which = f"proof {number} (of {count}, counted from 0)" if count > 1 else "the proof"
+    found = FormatError(path, f"{which}: {error}", offset=at)
+    return ProofInvalid(str(found)) if isinstance(error, NotInGroup) else found
 
 
 def read_proofs(path: Path) -> list[Proof]:
-    """One proof (proof.json or 192 bytes) or several (n × 192 bytes). Raises FormatError."""
+    """One proof (proof.json or 192 bytes) or several (n × 192 bytes). Raises FormatError, and
+    ProofInvalid where a point is not in its group.
+    """
     data = read_small(path)
     if data.lstrip()[:1] == b"{":
-        reader = jsonpoints.Reader(path, jsonpoints.load(path, data))
+        reader = jsonpoints.Reader(path, strict_json.loads(path, data))
         reader.check_curve()
         elements = [reader.point(n, reader.get(n), g) for n, g in (("pi_a", 1), ("pi_b", 2), ("pi_c", 1))]
         for name, element in zip("abc", elements, strict=True):
@@ -93,13 +107,13 @@ def read_proofs(path: Path) -> list[Proof]:
         try:
             proofs.append(Proof.from_bytes(data[at : at + PROOF_BYTES]))
         except PointError as error:
-            raise FormatError(path, f"proof {at // PROOF_BYTES}: {error}", offset=at) from error
+            raise bad_proof(path, at // PROOF_BYTES, len(data) // PROOF_BYTES, at, error) from error
     return proofs
 
 
 def read_public(path: Path) -> list[list[int]]:
     """Public signals: one list (public.json) or a list of lists for several proofs. Raises FormatError."""
-    document = jsonpoints.load(path, read_small(path))
+    document = strict_json.loads(path, read_small(path))
     if isinstance(document, list) and document and all(isinstance(item, list) for item in document):
         return [jsonpoints.decode_public(path, item) for item in document]
     return [jsonpoints.decode_public(path, document)]
@@ -154,10 +168,11 @@ def read_bundle(path: Path) -> Bundle:
         message = f"the key is for {key.n_public} public inputs, the proofs have {inputs}"
         raise FormatError(path, message, offset=key_at, section="verifying key")
     if kind == "single":
-        return Bundle(key, (data[:PROOF_BYTES],), (_inputs(path, data, PROOF_BYTES + 8, inputs),))
-    proofs, publics, at = [], [], key_at + key_size
+        return Bundle(key, (data[:PROOF_BYTES],), (_inputs(path, data, PROOF_BYTES + 8, inputs),), (0,))
+    proofs, publics, places, at = [], [], [], key_at + key_size
     for _ in range(count):
+        places.append(at)
         proofs.append(data[at : at + PROOF_BYTES])
         publics.append(_inputs(path, data, at + PROOF_BYTES, inputs))
         at += PROOF_BYTES + 32 * inputs
-    return Bundle(key, tuple(proofs), tuple(publics))
+    return Bundle(key, tuple(proofs), tuple(publics), tuple(places))

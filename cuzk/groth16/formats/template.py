@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cuzk import native
+from cuzk import native, strict_json
 from cuzk.errors import FormatError, InputError
 from cuzk.groth16.formats.files import atomic_write, map_file
 from cuzk.groth16.template.model import Part, Template, TemplateMatrix
@@ -51,10 +51,7 @@ def _write(path: str | os.PathLike[str], head: bytes, arrays: list[np.ndarray]) 
 class _Reader:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = path
-        try:
-            self.data = np.memmap(path, np.uint8, "r")
-        except (OSError, ValueError) as error:
-            raise FormatError(path, f"cannot be read as a template: {error}") from error
+        self.data = map_file(path)
         self.at = 0
 
     def fail(self, message: str) -> FormatError:
@@ -87,7 +84,7 @@ def load_template(path: str | os.PathLike[str]) -> Template:
     if length > min(_MAX_HEAD_BYTES, len(reader.data) - 16):
         raise reader.fail(f"a head of {length:,} bytes does not fit")
     try:
-        head = json.loads(bytes(reader.data[16 : 16 + length]))
+        head = strict_json.loads(path, bytes(reader.data[16 : 16 + length]), base=16)
         parts = [dict(head[k]) for k in ("prefix", "body")]
         counts = [[int(n) for n in p["nonzeros"]] for p in parts]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -147,5 +144,5 @@ def describe(path: str | os.PathLike[str]) -> dict[str, int | str]:
         "kind": "template", "name": t.name, "copies": t.copies, "rows": t.n_rows, "aux": t.n_aux, "inputs": t.n_inputs,
         "domain": 1 << t.log2_domain, "nnz_a": nnz_a, "nnz_b": nnz_b, "nnz_c": nnz_c,
         "coefficients": len(t.coefficients_mont), "density_a_aux": a_aux, "density_b_input": b_input,
-        "density_b_aux": b_aux, "file_bytes": os.path.getsize(path),
+        "density_b_aux": b_aux, "file_bytes": len(map_file(path)),
     }  # fmt: skip

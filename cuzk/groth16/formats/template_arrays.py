@@ -102,7 +102,7 @@ def _read_part(mapped: MappedFile, name: str, sizes: tuple[int, ...], columns: i
         matrix = TemplateMatrix(row_ptr, col, mapped.array(f"{name}_{letter}_coef", "u2", (len(col),)))
         fault = matrix.fault(columns, coefficients)
         if fault is not None:
-            raise FormatError(mapped.path, fault, section=f"{name}_{letter}")
+            raise mapped.error(f"{name}_{letter}_row_ptr", fault)
         matrices.append(matrix)
     mask = mapped.array(f"{name}_field", "u1", ((aux + 7) // 8,))
     field_aux = np.unpackbits(mask, count=aux, bitorder="little").astype(bool)

@@ -12,6 +12,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from cuzk import strict_json
 from cuzk.errors import FormatError
 from cuzk.groth16 import points
 from cuzk.groth16.formats import jsonpoints
@@ -143,7 +144,7 @@ def read_vk(path: Path) -> VerifyingKey:
     """
     data = read_small(path)
     if data.lstrip()[:1] == b"{":
-        return _parse_json(path, jsonpoints.load(path, data))
+        return _parse_json(path, strict_json.loads(path, data))
     key, size = parse_binary(path, data)
     if size != len(data):
         message = f"{len(data) - size} bytes after the verifying key; a .params file holds one at its head (cuzk key convert)"

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cuzk.errors import ProofInvalid
+from cuzk.groth16.formats.files import require_unchanged
 from cuzk.groth16.formats.proof import Proof
 from cuzk.groth16.interruptible import interruptible
 from cuzk.groth16.key import ProvingKey
@@ -82,7 +83,8 @@ def check(state: ProofState, verifier: Verifier | None = None) -> None:
 
 
 def diagnosis(state: ProofState) -> str:
-    """Why a proof did not verify, as far as the matrices tell."""
+    """Why a proof did not verify, as far as the matrices tell. Raises InputError where a file shrank meanwhile."""
+    require_unchanged()
     system = state.key.system
     if not system.has_c:
         return "the proof does not verify: the witness does not satisfy the circuit (--r1cs names the constraint)"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cuzk.cli import main as cli
-from cuzk.errors import FormatError, InputError
+from cuzk.errors import FormatError, InputError, ProofInvalid
 from cuzk.groth16 import points
 from cuzk.groth16.deep import deep_check
 from cuzk.groth16.field import FQ_MODULUS
@@ -105,7 +105,7 @@ def test_deep_checks_verifying_keys_and_proofs(circuits, tmp_path):
     proof = json.loads(mul.file("proof.json").read_text())
     proof["pi_c"][1] = str(int(proof["pi_c"][1]) ^ 1)
     (tmp_path / "p.json").write_text(json.dumps(proof))
-    with pytest.raises(FormatError, match="not on the curve"):
+    with pytest.raises(ProofInvalid, match="not on the curve"):
         deep_check(tmp_path / "p.json", "proof.json")
     key = json.loads(mul.file("verification_key.json").read_text())
     key["IC"][1][1] = str(int(key["IC"][1][1]) ^ 1)

@@ -196,3 +196,42 @@ def test_changed_bundle_names_the_first_bad_proof(filecoin, tmp_path):
     path.write_bytes(bytes(data) + b"\0")
     with pytest.raises(FormatError):
         read_bundle(path)
+
+
+def off_curve_x(data: bytes) -> bytes:
+    """48 compressed bytes of an x that no point of the curve has."""
+    x = int.from_bytes(bytes([data[0] & 0x1F]) + data[1:48], "big")
+    while pow((x**3 + 4) % FQ_MODULUS, (FQ_MODULUS - 1) // 2, FQ_MODULUS) == 1:
+        x += 1
+    return bytes([x.to_bytes(48, "big")[0] | 0x80]) + x.to_bytes(48, "big")[1:]
+
+
+def test_one_kind_of_fault_has_one_exit_code_in_every_form(circuits, tmp_path, capsys):
+    """A point off the curve: an invalid proof (6), as JSON, as bytes and in a bundle. A coordinate not below q: malformed (2)."""
+    from cuzk.cli.main import main
+
+    mul = circuits["mul"]
+    vk, public = mul.file("verification_key.json"), mul.file("public.json")
+    good = json.loads(mul.file("proof.json").read_text())
+    data = read_proofs(mul.file("proof.json"))[0].to_bytes()
+    # The bundle is under a key of which the proof is valid, so that only the fault decides.
+    key, _ = parse_binary("params", mul.path("params").read_bytes())
+    binary = replace(read_any_vk(mul.path("zkey")), place=None).to_bytes()
+    publics = b"".join(v.to_bytes(32, "big") for v in read_public(public)[0])
+    faults = {
+        6: (off_curve_x(data), [good["pi_a"][0], str(int(good["pi_a"][1]) ^ 1), "1"]),
+        2: (bytes([0x80 | 0x1F]) + b"\xff" * 47, [str(FQ_MODULUS + 5), good["pi_a"][1], "1"]),
+    }
+    assert key.n_public == 2
+    for code, (raw, decimal) in faults.items():
+        bad = raw + data[48:]
+        (tmp_path / "p.json").write_text(json.dumps({**good, "pi_a": decimal}))
+        (tmp_path / "p.bin").write_bytes(bad)
+        (tmp_path / "p.prf").write_bytes((1).to_bytes(8, "big") + (2).to_bytes(8, "big") + binary + bad + publics)
+        for arguments in ([vk, public, tmp_path / "p.json"], [vk, public, tmp_path / "p.bin"], [tmp_path / "p.prf"]):
+            assert main(["verify", *map(str, arguments)]) == code, arguments
+            assert main(["verify", *map(str, arguments), "--json"]) == code
+            document = json.loads(capsys.readouterr().out)
+            assert document["valid"] is False if code == 6 else document["error"]["exit_code"] == 2
+    (tmp_path / "p.prf").write_bytes((1).to_bytes(8, "big") + (2).to_bytes(8, "big") + binary + data + publics)
+    assert main(["verify", str(tmp_path / "p.prf")]) == 0
