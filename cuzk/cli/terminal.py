@@ -80,11 +80,11 @@ class Watched:
         self.printed = False
 
     def __enter__(self) -> Self:
-        sys.stdout = self  # type: ignore[assignment]
+        sys.stdout = self
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        sys.stdout = self._stdout  # type: ignore[assignment]
+        sys.stdout = self._stdout
 
     def write(self, text: str) -> int:
         self.printed = self.printed or bool(text)
