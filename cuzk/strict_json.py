@@ -9,9 +9,9 @@ from typing import Any
 from cuzk.errors import FormatError
 
 BUDGET_BYTES = 256 << 20
-"""What a parsed document may take, by the estimate below: a verifying key of some 200,000 public signals."""
+"""The most that a parsed document may take, by the estimate below: a verifying key of some 200,000 public signals."""
 LIST_BYTES, DICT_BYTES, STRING_BYTES, ITEM_BYTES = 88, 296, 50, 40
-"""About what CPython takes for each list, object, string (beside its text) and item of either."""
+"""CPython takes about this for each list, object, string (beside its text) and item of either."""
 
 
 def needed_bytes(data: bytes) -> int:

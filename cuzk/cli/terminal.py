@@ -1,4 +1,4 @@
-"""What the command line owes a terminal and a script: any encoding, one JSON document also of a failure, signals that unwind."""
+"""Manners towards terminals and scripts: any encoding, one JSON document also of a failure, signals that unwind."""
 
 from __future__ import annotations
 

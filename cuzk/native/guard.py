@@ -15,7 +15,7 @@ def add(address: int, nbytes: int) -> int | None:
 
 
 def faults(slot: int) -> int:
-    """How often pages of the mapping were missing; it reads as zeros from there on."""
+    """The number of times that pages of the mapping were missing; it reads as zeros from there on."""
     return call("guard_faults", slot)
 
 

@@ -26,7 +26,7 @@ Path = str | PathLike[str]
 SMALL_BYTES = 1 << 26
 """The most that is read into memory whole."""
 WRITER_WAIT_S = 2.0
-"""How long a pipe is waited for that nobody has opened for writing yet."""
+"""Patience with a pipe that nobody has opened for writing yet."""
 
 
 @dataclass
@@ -41,7 +41,7 @@ class _Mapped:
 
 _mapped: dict[int, _Mapped] = {}
 _piped: dict[tuple[str, int, int], NDArray[np.uint8]] = {}
-"""What came through pipes: they can be read once, and readers look twice."""
+"""Content that came through pipes: they can be read once, and readers look twice."""
 
 
 def map_file(path: Path) -> NDArray[np.uint8]:

@@ -78,7 +78,7 @@ class Bundle:
 
 
 def bad_proof(path: Path, number: int, count: int, at: int, error: PointError) -> FormatError | ProofInvalid:
-    """What to raise of a proof, at byte `at`, that cannot be decoded: it is malformed, or it is well-formed and invalid since
+    """The error of a proof, at byte `at`, that cannot be decoded: it is malformed, or it is well-formed and invalid since
     a point is not in its group. The kind decides, in whichever form the proof comes.
     """
     which = f"proof {number} (of {count}, counted from 0)" if count > 1 else "the proof"
