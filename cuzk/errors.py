@@ -6,10 +6,11 @@
     │   └── FormatError              2  binary file: section and byte offset
     ├── OutOfMemoryError             3  predicted or real
     ├── DeviceLost                   1  a GPU that this process cannot use any more
-    ├── MeasuredDisagrees            4  measured is outside what was predicted
     ├── HardwareMissing              5  no GPU, no driver, unsupported device
     ├── ProofInvalid                 6  a proof or a witness that does not verify
     └── Interrupted                130  Ctrl-C
+
+Exit code 4 (measured disagrees with predicted) is a verdict that a verb returns with its document, not an error.
 
 The command line prints `str(error)` on stderr and exits with `error.exit_code`; a traceback only with `--debug`.
 """
@@ -76,12 +77,6 @@ class OutOfMemoryError(CuzkError):
     """Memory ran out (predicted or real)."""
 
     exit_code = 3
-
-
-class MeasuredDisagrees(CuzkError):
-    """A measured figure lies outside its predicted band or gate."""
-
-    exit_code = 4
 
 
 class HardwareMissing(CuzkError):

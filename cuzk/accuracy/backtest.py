@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cuzk.accuracy.points import Point, Points
+from cuzk.accuracy.measured_points import Point, Points
 from cuzk.accuracy.predict import Prediction, predict
 from cuzk.accuracy.scenarios import Case, Unscored, case
 from cuzk.errors import InputError

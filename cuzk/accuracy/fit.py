@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cuzk.accuracy.backtest import scored
-from cuzk.accuracy.points import Points
+from cuzk.accuracy.measured_points import Points
 from cuzk.accuracy.predict import Sample, sample
 from cuzk.accuracy.recipe import Recipe
 from cuzk.accuracy.scenarios import Case, Unscored, case

@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -53,22 +54,18 @@ class Recipe:
                 put(data, place, values[free.name])
         return Calibration.model_validate(data)
 
+    @cached_property
+    def _dumped(self) -> dict[str, Any]:
+        """The base as data: a fit asks for hundreds of calibrations over it."""
+        return self.base.model_dump(mode="json")
+
     def _data(self) -> dict[str, Any]:
-        data = copy.deepcopy(_dumped(self.base))
+        data = copy.deepcopy(self._dumped)
         data["name"] = self.name
         return data
 
     def starts(self) -> dict[str, float]:
         return {free.name: free.start for free in self.free}
-
-
-_DUMPS: dict[int, dict[str, Any]] = {}
-
-
-def _dumped(base: Calibration) -> dict[str, Any]:
-    if id(base) not in _DUMPS:
-        _DUMPS[id(base)] = base.model_dump(mode="json")
-    return _DUMPS[id(base)]
 
 
 def put(data: dict[str, Any], place: str, value: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from cuzk.accuracy.points import Point
+from cuzk.accuracy.measured_points import Point
 from cuzk.errors import InputError
 from cuzk.model.calibration import Calibration
 from cuzk.model.circuit import Circuit

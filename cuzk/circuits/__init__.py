@@ -5,7 +5,7 @@ algebra.py              values: integers for one instance, columns for many
 emitter.py              gadgets become rows, values, or both; often used ones are emitted once and stamped
 gadgets/                bit, xor, and, ch, maj, 32-bit words, SHA-256, numbers, insertion, Poseidon
 porep/                  label, column, inclusion, one partition; the registered sectors
-template.py, matvec.py  a prefix and shifted copies instead of expanded matrices
+template.py             a prefix and shifted copies instead of expanded matrices
 witness.py              bits kept as bits
 builtin/                benchmark circuits of any size
 """

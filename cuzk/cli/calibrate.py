@@ -75,7 +75,7 @@ def _points(args: argparse.Namespace) -> int:
     from cuzk.accuracy.fit import cost_ahead, cross_validate, fit, problem
     from cuzk.accuracy.fit_report import cross_validation, fit_document, fit_lines, residual_spread
     from cuzk.accuracy.library import place, reference_points
-    from cuzk.accuracy.points import read_points
+    from cuzk.accuracy.measured_points import read_points
     from cuzk.accuracy.recipe import read_recipe
     from cuzk.accuracy.written import fitted
     from cuzk.report.files import write_text

@@ -35,9 +35,9 @@ def run(args: argparse.Namespace) -> int:
 
         found["deep"] = deep_check(args.file, found["kind"], args.sample, terminal_progress())
     if args.scenario:
-        from cuzk.cli.inspect_scenario import judge
+        from cuzk.cli.inspect_scenario import under_scenario
 
-        found["scenario"] = judge(found, args.scenario)
+        found["scenario"] = under_scenario(found, args.scenario)
     warn_unsafe(args.file, found.get("unsafe_key", []))
     if args.json:
         print_json(found)

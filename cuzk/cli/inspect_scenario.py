@@ -7,7 +7,7 @@ from typing import Any
 from cuzk.errors import InputError
 
 
-def judge(found: dict[str, Any], scenario_path: str) -> dict[str, Any]:
+def under_scenario(found: dict[str, Any], scenario_path: str) -> dict[str, Any]:
     """Simulate the scenario with the counts that `inspect` found. Raises InputError for a file without a circuit,
     ScenarioError.
     """

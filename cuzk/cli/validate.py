@@ -38,7 +38,7 @@ def _count(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     from cuzk.accuracy.library import cross_validation_of, load_calibration, place, reference_points
-    from cuzk.accuracy.points import read_points
+    from cuzk.accuracy.measured_points import read_points
     from cuzk.report.accuracy import text
     from cuzk.report.progress import done, say
 

@@ -21,8 +21,8 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from cuzk.exec.device import Allocation, Fence, HostStream, Stream, Work, timed_steps
-from cuzk.exec.rates import Resource, SharedTime
 from cuzk.exec.sets import Set
+from cuzk.exec.shared_time import Resource, SharedTime
 from cuzk.model.calibration import Calibration, Contention, CostLaw
 from cuzk.model.circuit import Circuit
 from cuzk.native.memory import CHUNK, HostBuffer, process_anonymous_bytes

@@ -12,6 +12,7 @@
     scan.py        which values of a witness are 0, 1, other
     matvec.py      matrix times witness, from CSR or a template
     split.py       lists of points by the values of their wires: ones, and tails
+    bandwidth.py   rates of the links and the memory, measured
 
 A leaf: it knows fields, curves and memory; what a key or a proof is stands in cuzk.groth16.gpu. Nothing here imports CuPy at
 import time. Every operation takes an explicit stream, returns at once, and hands back a handle whose `result()` waits for its own

@@ -68,7 +68,7 @@ def _checked(call: str) -> Callable[[Callable[Concatenate[CudaDevice, P], R]], C
             try:
                 return method(self, *args, **kwargs)
             except self.errors as fault:
-                raise self.judge(call, fault) from fault
+                raise self.error_of(call, fault) from fault
 
         return checked
 
@@ -130,7 +130,7 @@ class CudaDevice:
 
     # errors
 
-    def judge(self, call: str, fault: Any) -> CuzkError:
+    def error_of(self, call: str, fault: Any) -> CuzkError:
         """The error of our own that stands for one of the runtime or the driver."""
         status = int(fault.status)
         spoiled = spoils(status)
@@ -277,7 +277,7 @@ class CudaDevice:
             try:
                 self.cupy.cuda.Device(self.device_id).use()
             except self.errors as fault:
-                error = self.judge("cudaSetDevice", fault)
+                error = self.error_of("cudaSetDevice", fault)
                 if self.lost is None:
                     raise error from fault
 

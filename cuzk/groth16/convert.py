@@ -14,8 +14,8 @@ from cuzk.groth16.formats.ckey import CkeyArrays, write_ckey
 from cuzk.groth16.formats.files import Path, write_text
 from cuzk.groth16.formats.mapped import MappedArray
 from cuzk.groth16.formats.vk import VerifyingKey
-from cuzk.groth16.interruptible import interruptible
 from cuzk.groth16.key import QUOTIENTS, ProvingKey, Query
+from cuzk.groth16.own_thread import in_own_thread
 from cuzk.groth16.progress import Progress, silent
 
 OTHER_ROOTS = (
@@ -118,7 +118,7 @@ def _forms(key: ProvingKey, quotients: tuple[str, ...], progress: Progress) -> _
         assert forms.h_monomial is not None
         forms.h_odd = transforms.odd_from_monomial(forms.h_monomial, root, progress)
     if not had_both and forms.h_odd is not None and forms.h_monomial is not None:
-        interruptible(transforms.check_forms_agree, forms.h_odd, forms.h_monomial, root)
+        in_own_thread(transforms.check_forms_agree, forms.h_odd, forms.h_monomial, root)
     if "c-free" in quotients and forms.l_c_free is None:
         assert forms.h_odd is not None and l_points is not None
         if key.h_monomial is not None:
@@ -126,7 +126,7 @@ def _forms(key: ProvingKey, quotients: tuple[str, ...], progress: Progress) -> _
         else:
             rows = transforms.row_points_from_odd(forms.h_odd, root, progress)
         forms.l_c_free = transforms.absorb(l_points, transforms.wire_points(key.system.expanded(), rows))
-        interruptible(transforms.check_absorbed, key.system.expanded(), forms.h_odd, l_points, forms.l_c_free, root)
+        in_own_thread(transforms.check_absorbed, key.system.expanded(), forms.h_odd, l_points, forms.l_c_free, root)
     return forms
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Point = TypeVar("Point")
 
 FQ_BYTES = 48
-G1_INFINITY, G2_INFINITY = bytes(96), bytes(192)
+G1_INFINITY = bytes(96)
 COMPRESSED, INFINITY, LARGER_Y = 0x80, 0x40, 0x20
 
 G1_GENERATOR = bytes.fromhex(

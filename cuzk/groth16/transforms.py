@@ -20,7 +20,7 @@ from cuzk.errors import InputError
 from cuzk.groth16.combine import combine
 from cuzk.groth16.constraints import ConstraintSystem
 from cuzk.groth16.field import FR_MODULUS, FR_R, fr_array, root_of_unity
-from cuzk.groth16.interruptible import interruptible
+from cuzk.groth16.own_thread import in_own_thread
 from cuzk.groth16.progress import Progress, silent
 from cuzk.groth16.prover import quotient
 
@@ -56,7 +56,7 @@ def _transform(points: np.ndarray, root: int, inverse: bool, progress: Progress)
     what = f"transforming {len(points)} points"
     progress(what, 0, 1)
     points = np.array(points, dtype=np.uint64, order="C")
-    interruptible(native.group_ntt_g1, points, root, inverse)
+    in_own_thread(native.group_ntt_g1, points, root, inverse)
     progress(what, 1, 1)
     return points
 
@@ -98,7 +98,7 @@ def wire_points(system: ConstraintSystem, row_points: np.ndarray) -> np.ndarray:
     """Q, one point a wire: the columns of C over the row points."""
     assert system.c is not None
     by_wire = system.c.transposed(system.n_wires)
-    return interruptible(combine, by_wire, system.table_mont, row_points, 0, system.n_wires)
+    return in_own_thread(combine, by_wire, system.table_mont, row_points, 0, system.n_wires)
 
 
 def absorb(l_points: np.ndarray, q_points: np.ndarray) -> np.ndarray:

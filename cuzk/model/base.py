@@ -19,7 +19,6 @@ Positive = Annotated[int, Strict(), Field(ge=1, le=MAX_COUNT)]
 Real = Annotated[float, Strict()]
 NonNegative = Annotated[float, Strict(), Field(ge=0)]
 Share = Annotated[float, Strict(), Field(ge=0, le=1)]
-Flag = Annotated[bool, Strict()]
 Name = Annotated[str, Strict(), Field(min_length=1, max_length=200)]
 
 Source = Literal["document", "fit", "measured", "derived", "assumed"]

@@ -12,9 +12,6 @@ from .arrays import U64Array, address, check, check_writable, output
 
 MAX_LOG_N = 32  # r - 1 = 2^32 * odd
 
-PLUS_ONE, MINUS_ONE = 0, 1
-"""Coefficient numbers of the sparse products that mean +1 and -1, whatever the table holds there."""
-
 
 def _binary(name: str, a: U64Array, b: U64Array, out: U64Array | None, threads: int | None) -> U64Array:
     n = check(a, "a", 4)

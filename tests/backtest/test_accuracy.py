@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 
 from cuzk.accuracy.backtest import GATES, LOWEST, NOT_TO_BE_SCORED, Backtest, backtest, failed_gates, summary
 from cuzk.accuracy.library import load_calibration, place, reference_points
-from cuzk.accuracy.points import METRIC_OF, read_points
+from cuzk.accuracy.measured_points import METRIC_OF, read_points
 from cuzk.accuracy.scenarios import case
 from cuzk.errors import InputError
 from cuzk.pipeline.bounds import bounds

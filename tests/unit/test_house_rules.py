@@ -87,3 +87,22 @@ def test_docstrings_are_in_the_order_of_english():
         if SENTENCES_BACKWARDS.match(text)
     ]
     assert not wrong, "begin with the subject:\n" + "\n".join(wrong)
+
+
+LISTS_NOT_YET = ("cuzk/exec/",)
+"""Packages that are being rewritten: only ever shorter."""
+
+
+def test_module_lists_of_packages_are_true():
+    wrong = []
+    for init in sorted((ROOT / "cuzk").rglob("__init__.py")):
+        name, text = str(init.relative_to(ROOT)), ast.get_docstring(ast.parse(init.read_text())) or ""
+        if len(re.findall(r"^\s*\w+\.py[ ,]", text, re.MULTILINE)) < 2 or name.startswith(LISTS_NOT_YET):
+            continue
+        listed = set(re.findall(r"\b(\w+\.py)\b", text))
+        there = {path.name for path in init.parent.glob("*.py")} - {"__init__.py"}
+        wrong += [f"{name}: {module} is listed and not there" for module in sorted(listed - there)]
+        wrong += [f"{name}: {module} is not listed" for module in sorted(there - listed)]
+        folders = re.findall(r"^\s*(\w+)/ ", text, re.MULTILINE)
+        wrong += [f"{name}: {folder}/ is listed and not there" for folder in folders if not (init.parent / folder).is_dir()]
+    assert not wrong, "\n".join(wrong)

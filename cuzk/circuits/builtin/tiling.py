@@ -15,7 +15,7 @@ from cuzk.groth16.constraints import CoefficientTable, ConstraintSystem, SparseM
 from cuzk.groth16.field import FR_MODULUS, fr_array
 from cuzk.groth16.formats.r1cs import R1csHeader
 
-ONE_WIRE, OUTPUT_WIRE, FIRST_ACCUMULATOR, FIRST_BLOCK = 0, 1, 2, 3
+ONE_WIRE, OUTPUT_WIRE, FIRST_BLOCK = 0, 1, 3  # 2: the first accumulator
 CONSTANT = -2
 """The constant one as a local wire. −1 is the accumulator of the block before; 0 … stride−1 are the block's own wires."""
 

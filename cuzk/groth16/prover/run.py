@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from cuzk.errors import ProofInvalid
 from cuzk.groth16.formats.files import require_unchanged
 from cuzk.groth16.formats.proof import Proof
-from cuzk.groth16.interruptible import interruptible
 from cuzk.groth16.key import ProvingKey
+from cuzk.groth16.own_thread import in_own_thread
 from cuzk.groth16.prover import steps
 from cuzk.groth16.prover.blinding import Blinding
 from cuzk.groth16.prover.products import Witness, require_satisfied
@@ -48,7 +48,7 @@ def prove(
 
     def run(step: Callable[..., object], *arguments: object) -> None:
         start = time.perf_counter()
-        interruptible(step, state, *arguments)
+        in_own_thread(step, state, *arguments)
         step_s[step.__name__] = time.perf_counter() - start
 
     run(steps.witness, witness)

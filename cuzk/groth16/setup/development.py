@@ -15,8 +15,8 @@ from cuzk.groth16.field import fr_array
 from cuzk.groth16.formats.files import Path
 from cuzk.groth16.formats.mapped import MappedArray
 from cuzk.groth16.formats.vk import VerifyingKey
-from cuzk.groth16.interruptible import interruptible
 from cuzk.groth16.key import QUOTIENTS
+from cuzk.groth16.own_thread import in_own_thread
 from cuzk.groth16.progress import Progress, silent
 from cuzk.groth16.setup.columns import Columns
 from cuzk.groth16.setup.secrets import Secrets
@@ -60,7 +60,7 @@ def setup_development(
     if suffix != ".zkey":
         system = system.merged()
     system = system.with_input_rows()
-    columns = interruptible(Columns, system, secrets or Secrets.random(), ROOTS[suffix], progress)
+    columns = in_own_thread(Columns, system, secrets or Secrets.random(), ROOTS[suffix], progress)
     maker = _Maker(columns, progress, mark)
     if suffix == ".zkey":
         maker.write_zkey(out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from cuzk.accuracy import fit as fitting
 from cuzk.accuracy.fit import cross_validate, fit, problem
 from cuzk.accuracy.fit_report import fit_document, fit_lines
 from cuzk.accuracy.library import place
-from cuzk.accuracy.points import read_points
+from cuzk.accuracy.measured_points import read_points
 from cuzk.accuracy.predict import sample
 from cuzk.accuracy.recipe import read_recipe
 from cuzk.accuracy.scenarios import case
@@ -97,3 +98,12 @@ def test_a_predicted_trace_says_nothing_of_a_machine(tmp_path: Path, capsys: pyt
 @pytest.mark.parametrize("args", [["calibrate"], ["calibrate", "--log", "a", "b.jsonl"], ["calibrate", "--log", "nowhere.log"]])
 def test_one_source_that_exists(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(args) == 2 and capsys.readouterr().err.startswith("cuzk: ")
+
+
+def test_recipes_of_different_bases_do_not_share_what_they_remember(recipe: Path) -> None:
+    """Each base is gone when the next is made, so the next may lie where it lay."""
+    known = read_recipe(recipe)
+    for name in ("one", "two", "three"):
+        base = known.base.model_copy(update={"software": name})
+        assert replace(known, base=base).calibration(known.starts()).software == name
+        del base

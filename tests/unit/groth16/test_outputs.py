@@ -15,8 +15,8 @@ from cuzk.cli.main import main
 from cuzk.errors import FormatError
 from cuzk.groth16.formats.proof import read_bundle
 from cuzk.groth16.formats.r1cs import R1csFile, write_r1cs
-from cuzk.groth16.interruptible import interruptible
 from cuzk.groth16.load import first_difference, load_key, read_any_vk, read_r1cs_system
+from cuzk.groth16.own_thread import in_own_thread
 from cuzk.groth16.setup.development import setup_development
 from cuzk.groth16.verify import Verifier
 
@@ -98,10 +98,10 @@ def test_ctrl_c_ends_a_long_native_call(tmp_path):
     body = (
         "import numpy as np, time\n"
         "from cuzk import native\n"
-        "from cuzk.groth16.interruptible import interruptible\n"
+        "from cuzk.groth16.own_thread import in_own_thread\n"
         "points = np.repeat(native.g1_generator(), 1 << 18, axis=0)\n"
         "print('ready', flush=True)\n"
-        "interruptible(native.group_ntt_g1, points, 7, False, 1)\n"
+        "in_own_thread(native.group_ntt_g1, points, 7, False, 1)\n"
     )
     process = subprocess.Popen([sys.executable, "-c", body], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None and process.stdout.readline() == "ready\n"
@@ -112,9 +112,9 @@ def test_ctrl_c_ends_a_long_native_call(tmp_path):
 
 
 def test_interruptible_passes_results_and_errors_on():
-    assert interruptible(divmod, 7, 2) == (3, 1)
+    assert in_own_thread(divmod, 7, 2) == (3, 1)
     with pytest.raises(ZeroDivisionError):
-        interruptible(divmod, 7, 0)
+        in_own_thread(divmod, 7, 0)
 
 
 def test_where_an_r1cs_differs_from_the_key_is_named(circuits, tmp_path, capsys):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cuzk.accuracy.library import load_calibration
-from cuzk.accuracy.points import Points, read_points
+from cuzk.accuracy.measured_points import Points, read_points
 from cuzk.accuracy.scenarios import Unscored, case
 from cuzk.errors import InputError, ScenarioError
 from cuzk.model.scenario import Scenario

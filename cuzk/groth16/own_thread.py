@@ -14,7 +14,7 @@ T = TypeVar("T")
 WAIT_S = 0.1
 
 
-def interruptible(function: Callable[..., T], *arguments: object) -> T:
+def in_own_thread(function: Callable[..., T], *arguments: object) -> T:
     """`function(*arguments)`. On KeyboardInterrupt the call is abandoned: it must have no effect outside its arguments,
     and its thread ends with the process.
 
