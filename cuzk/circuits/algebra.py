@@ -12,8 +12,9 @@ from functools import cache
 import numpy as np
 
 from cuzk import native
+from cuzk.circuits.emitter import Place
 from cuzk.circuits.field import MODULUS, to_mont
-from cuzk.circuits.hashes import poseidon_mont, sha256_compress
+from cuzk.circuits.hashes import poseidon_mont, sha256_trace
 
 
 class Scalars:
@@ -21,7 +22,6 @@ class Scalars:
 
     lanes = 1
     ones = 1
-    defers = False
 
     def constant(self, x: int) -> int:
         return x % MODULUS
@@ -67,9 +67,7 @@ def lanes_to_bits(values: np.ndarray) -> list[int]:
 
 
 class Columns:
-    """Many instances ("lanes") at once. Gadgets with a shortcut are filled later, all calls together."""
-
-    defers = True
+    """Many instances ("lanes") at once. Gadgets that have a trace run natively, all lanes of a call together."""
 
     def __init__(self, lanes: int) -> None:
         self.lanes = lanes
@@ -107,13 +105,12 @@ class Columns:
         raw[:, : packed.shape[1]] = packed
         return native.fr_from_std(raw.view(np.uint64))
 
-    def poseidon(self, elements: Sequence[np.ndarray], domain_tag: int | None = None) -> np.ndarray:
+    def poseidon(self, elements: Sequence[np.ndarray], place: Place, domain_tag: int | None = None) -> np.ndarray:
         rows = np.stack([np.broadcast_to(e, (self.lanes, 4)) for e in elements], axis=1)
-        return poseidon_mont(rows, domain_tag=domain_tag)
+        return poseidon_mont(rows, 1, domain_tag, place)
 
-    def sha256_compress(self, bits: Sequence[int]) -> list[int]:
-        """The next state of 256 bits of state and 512 of block, all big-endian."""
+    def sha256_block(self, bits: Sequence[int], variable: np.ndarray, negated: np.ndarray, place: Place) -> list[int]:
+        """The next state of 256 bits of state and 512 of block, all big-endian; `variable` and `negated` are masks of words."""
         packed = np.ascontiguousarray(np.packbits(bits_to_lanes(bits, self.lanes), axis=1))
-        words = packed.view(">u4").astype(np.uint32)
-        state = sha256_compress(words[:, :8], words[:, 8:])
+        state = sha256_trace(packed.view(">u4").astype(np.uint32), variable, negated, place)
         return lanes_to_bits(np.unpackbits(state.astype(">u4").view(np.uint8), axis=1))

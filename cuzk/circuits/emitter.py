@@ -17,7 +17,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,13 +143,32 @@ class MatrixRows:
 class Gadget(Generic[W]):
     """A gadget that `Emitter.call` stamps.
 
-    body(cs, args) emits it and returns its outputs. `fast(algebra, args)` gives the values of the outputs without
-    emission, so that a witness can fill the inside later for all calls at once; None where there is no such shortcut.
+    body(cs, args) emits it and returns its outputs. `trace(algebra, args, place)` puts the values of all its variables where
+    `place` says, natively, and returns those of its outputs; None where there is only the body.
     """
 
     name: str
     body: Callable[[Emitter, Sequence[W]], Sequence[W]]
-    fast: Callable[[Any, Sequence[W]], Sequence[Any]] | None = None
+    trace: Callable[[Any, Sequence[W], Place], Sequence[Any]] | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """The variables of a call in a witness: `bits` (lanes, words) uint64 and `fields` (lanes, k, 4); the first bit,
+    the first field element, and how many variables (of a gadget that has only one kind)."""
+
+    bits: np.ndarray
+    fields: np.ndarray
+    first_bit: int
+    first_field: int
+    count: int
+
+
+class Sink(Protocol):
+    """A witness that takes values while they are emitted."""
+
+    def place(self, var: int, count: int) -> Place:
+        """The place of `count` variables from `var` on."""
 
 
 @dataclass
@@ -202,7 +221,8 @@ class Emitter:
         self.input_values: list[Any] = [None if algebra is None else algebra.constant(1)]
         self.field_aux: list[np.ndarray | bool] = []
         self.aux_values: list[Any] = []
-        """Values in the order of allocation: a bit column, a field value, or a `Deferred` call."""
+        """Values in the order of allocation: a bit column, a field value, or `Traced` ones that are in the sink."""
+        self.sink: Sink | None = None
         self.marks = Marks()
         self._path: list[str] = []
 
@@ -271,17 +291,18 @@ class Emitter:
     # stamping
 
     def call(self, gadget: Gadget[W], args: Sequence[W]) -> Sequence[W]:
-        """Emits `gadget` on `args`: stamped where rows are recorded, deferred where only values are wanted."""
+        """Emits `gadget` on `args`: stamped where only rows are recorded, traced into the sink where only values are."""
+        traced = self.algebra is not None and self.sink is not None and gadget.trace is not None and not self.recording
+        stamped = self.algebra is None and self.recording
         variables = [a.var for a in args if a.var is not None]
-        distinct = len(set(variables)) == len(variables)
-        values_now = self.algebra is not None and (self.recording or not self.algebra.defers)
-        if self.inline or not distinct or values_now:
+        if self.inline or not (traced or stamped) or len(set(variables)) != len(variables):
             with self.scope(gadget.name):
                 return gadget.body(self, args)
         block = self._block(gadget, args)
-        if self.recording:
+        if stamped:
             return self._stamp(gadget, block, variables)
-        return self._defer(gadget, block, args)
+        assert self.sink is not None
+        return self._trace(gadget, block, args, self.sink)
 
     def _block(self, gadget: Gadget[W], args: Sequence[W]) -> Block[W]:
         key = (gadget, "".join(arg.pattern for arg in args))
@@ -306,13 +327,12 @@ class Emitter:
         self.marks.add(self.n_rows, " / ".join(self._path))
         return [out if out.var is None else out.at(int(columns[out.var]), None) for out in block.outputs]
 
-    def _defer(self, gadget: Gadget[W], block: Block[W], args: Sequence[W]) -> Sequence[W]:
-        if gadget.fast is None:
-            return gadget.body(self, args)
+    def _trace(self, gadget: Gadget[W], block: Block[W], args: Sequence[W], sink: Sink) -> Sequence[W]:
+        assert gadget.trace is not None
         base = self.n_aux
-        self.aux_values.append(Deferred(gadget, block, args, base))
+        self.aux_values.append(Traced(block.n_aux))
         self.n_aux += block.n_aux
-        values = gadget.fast(self.algebra, args)
+        values = gadget.trace(self.algebra, args, sink.place(base, block.n_aux))
         first = block.n_params + 1
         outputs: list[W] = []
         for out, value in zip(block.outputs, values, strict=True):
@@ -335,13 +355,10 @@ class Emitter:
 
 
 @dataclass(frozen=True)
-class Deferred:
-    """A call whose inner values are filled later, together with all calls of the same block."""
+class Traced:
+    """So many values that are in the sink already."""
 
-    gadget: Gadget[Any]
-    block: Block[Any]
-    args: Sequence[Bit | Num]
-    base: int
+    count: int
 
 
 def _grouped(items: list[np.ndarray | bool]) -> Iterator[np.ndarray | list[bool]]:

@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 
 from cuzk import native
+from cuzk.circuits.emitter import Place
 from cuzk.circuits.field import to_mont
 from cuzk.circuits.gadgets.poseidon_constants import poseidon_constants
 from cuzk.circuits.gadgets.sha256 import INITIAL_STATE, ROUND_CONSTANTS
@@ -38,10 +39,21 @@ def _tables(arity: int, domain_tag: int | None = None) -> np.ndarray:
     return np.frombuffer(raw, np.uint64).reshape(-1, 4)
 
 
-def poseidon_mont(elements: np.ndarray, threads: int | None = None, domain_tag: int | None = None) -> np.ndarray:
+def poseidon_mont(
+    elements: np.ndarray, threads: int | None = None, domain_tag: int | None = None, place: Place | None = None
+) -> np.ndarray:
     """(n, arity, 4) Montgomery elements to (n, 4) hashes; `domain_tag` by default that of a tree's nodes. Raises ValueError
-    for an arity that is not defined."""
+    for an arity that is not defined. `place`: where all values of the hashes' circuits go."""
     arity = elements.shape[1]
     table = _tables(arity, domain_tag)
     flat = np.ascontiguousarray(elements).reshape(-1, 4)
-    return native.poseidon(flat, arity, poseidon_constants(arity).partial_rounds, table, threads)
+    rounds = poseidon_constants(arity).partial_rounds
+    if place is None:
+        return native.poseidon(flat, arity, rounds, table, threads)
+    rows = place.fields.reshape(len(place.fields), -1)
+    return native.poseidon(flat, arity, rounds, table, threads, rows, place.first_field, place.count)
+
+
+def sha256_trace(words: np.ndarray, variable: np.ndarray, negated: np.ndarray, place: Place) -> np.ndarray:
+    """(n, 24) uint32 words of state and block to the next state (n, 8); all bits of the blocks' circuits go to their place."""
+    return native.sha256_trace(words, variable, negated, _K, place.bits, place.first_bit, place.count)

@@ -252,7 +252,10 @@ def _verify(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"valid": True, "proofs": len(proofs), "development_key": key.development, "unsafe_key": unsafe})
     else:
-        print(f"valid: the {statement.shape.name} sector {statement.ids.sector_number} is sealed")
+        which = (
+            str(statement.ids.sector_number) if statement.replica_id is None else f"with replica id {statement.replica_id.hex()}"
+        )
+        print(f"valid: the {statement.shape.name} sector {which} is sealed")
     return 0
 
 

@@ -13,7 +13,7 @@ that Ctrl-C and progress come through: sums of partial MSMs with `g1_add`, disjo
 """
 
 from ._library import info, library_directory
-from .circuits import first_unsatisfied, poseidon, sha256_compress, template_matvec
+from .circuits import first_unsatisfied, poseidon, sha256_compress, sha256_trace, template_matvec
 from .fields import (
     fr_add,
     fr_dot_mont,
@@ -122,6 +122,7 @@ __all__ = [
     "scale_g2",
     "scan_witness",
     "sha256_compress",
+    "sha256_trace",
     "shifted_sum_g1",
     "shifted_sum_g2",
     "sparse_combine_g1",

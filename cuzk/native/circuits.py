@@ -45,9 +45,13 @@ def first_unsatisfied(a_mont: U64Array, b_mont: U64Array, c_mont: U64Array, thre
     return call("first_unsatisfied", address(a_mont), address(b_mont), address(c_mont), n, thread_count(threads))
 
 
-def poseidon(elements_mont: U64Array, arity: int, partial_rounds: int, tables: U64Array, threads: int | None = None) -> U64Array:
+def poseidon(
+    elements_mont: U64Array, arity: int, partial_rounds: int, tables: U64Array, threads: int | None = None,
+    trace: U64Array | None = None, first: int = 0, traced: int = 0,
+) -> U64Array:  # fmt: skip
     """(n, 4) hashes of (n · arity, 4) elements; mont. `tables`: the domain tag, then the constants of the optimised form (keys,
-    MDS, pre-sparse, then column and row of each sparse matrix)."""
+    MDS, pre-sparse, then column and row of each sparse matrix). `trace` (n, 4 k): the `traced` values of each hash's circuit
+    go into its row, from element `first` on; mont."""
     width = arity + 1
     if not 2 <= width <= 12:
         raise ValueError(f"arity must be from 1 to 11, not {arity}")
@@ -55,7 +59,38 @@ def poseidon(elements_mont: U64Array, arity: int, partial_rounds: int, tables: U
     check(elements_mont, "elements_mont", 4, rows=n * arity)
     check(tables, "tables", 4, rows=1 + 8 * width + partial_rounds + 2 * width * width + partial_rounds * (2 * width - 1))
     out = np.empty((n, 4), np.uint64)
-    call("poseidon", address(out), address(elements_mont), n, arity, partial_rounds, address(tables), thread_count(threads))
+    at = step = 0
+    if trace is not None:
+        check(trace, "trace", trace.shape[-1], rows=n)
+        check_writable(trace, "trace")
+        step = trace.shape[1] // 4
+        if not 0 <= first <= first + traced <= step:
+            raise ValueError(f"trace: no room for {traced} values from {first} on in rows of {step}")
+        at = address(trace) + 32 * first
+    call("poseidon", address(out), address(elements_mont), n, arity, partial_rounds, address(tables), at, step, traced,
+         thread_count(threads))  # fmt: skip
+    return out
+
+
+def sha256_trace(
+    words: NDArray[np.uint32], variable: NDArray[np.uint32], negated: NDArray[np.uint32], round_constants: NDArray[np.uint32],
+    bits: U64Array, first: int, count: int,
+) -> NDArray[np.uint32]:  # fmt: skip
+    """(n, 8) next states of (n, 24) words of state and block. The `count` variables of each block's circuit go into its row of
+    `bits` (n, k), from bit `first` on, which must be zero there. `variable`, `negated` (24,): masks of the words' bits that
+    are variables of the circuit, and of those of them that are negated."""
+    n = check(words, "words", 24, np.uint32)
+    for name, mask in (("variable", variable), ("negated", negated)):
+        check(mask, name, None, np.uint32, 24)
+    check(round_constants, "round_constants", None, np.uint32, 64)
+    check(bits, "bits", bits.shape[-1], rows=n)
+    check_writable(bits, "bits")
+    row = bits.shape[1]
+    if not 0 <= first <= first + count <= 64 * row:
+        raise ValueError(f"bits: no room for {count} bits from {first} on in rows of {row} words")
+    out = np.empty((n, 8), np.uint32)
+    call("sha256_trace", address(out), address(words), n, address(variable), address(negated), address(round_constants),
+         address(bits), row, first, count)  # fmt: skip
     return out
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from cuzk.circuits.emitter import ONE, Emitter, Gadget, Num, Terms
+from cuzk.circuits.emitter import ONE, Emitter, Gadget, Num, Place, Terms
 from cuzk.circuits.field import MODULUS
 from cuzk.circuits.gadgets.poseidon_constants import FULL_ROUNDS, RANDOMNESS_TAG, Matrix, Vector, poseidon_constants
 
@@ -103,20 +103,20 @@ def _poseidon(cs: Emitter, args: Sequence[Num], domain_tag: int | None = None) -
     return [Num(_allocated(cs, elements[1]), elements[1].value)]
 
 
-def _fast(algebra: Columns, args: Sequence[Num]) -> list[Any]:
-    return [algebra.poseidon([a.value for a in args])]
+def _trace(algebra: Columns, args: Sequence[Num], place: Place, domain_tag: int | None = None) -> list[Any]:
+    return [algebra.poseidon([a.value for a in args], place, domain_tag)]
 
 
 def _poseidon_randomness(cs: Emitter, args: Sequence[Num]) -> list[Num]:
     return _poseidon(cs, args, RANDOMNESS_TAG)
 
 
-def _fast_randomness(algebra: Any, args: Sequence[Num]) -> list[Any]:
-    return [algebra.poseidon([a.value for a in args], RANDOMNESS_TAG)]
+def _trace_randomness(algebra: Columns, args: Sequence[Num], place: Place) -> list[Any]:
+    return _trace(algebra, args, place, RANDOMNESS_TAG)
 
 
-POSEIDON = Gadget("Poseidon", _poseidon, _fast)
-RANDOMNESS = Gadget("randomness", _poseidon_randomness, _fast_randomness)
+POSEIDON = Gadget("Poseidon", _poseidon, _trace)
+RANDOMNESS = Gadget("randomness", _poseidon_randomness, _trace_randomness)
 
 
 def poseidon(cs: Emitter, elements: Sequence[Num]) -> Num:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from cuzk.circuits.emitter import Bit, Emitter, Gadget
+import numpy as np
+
+from cuzk.circuits.emitter import Bit, Emitter, Gadget, Place
 from cuzk.circuits.gadgets import uint32
 from cuzk.circuits.gadgets.boolean import ch, maj, xor
 from cuzk.circuits.gadgets.uint32 import MultiEq, Word, add_many, bitwise, rotr, shr
@@ -83,11 +86,20 @@ def _compress(cs: Emitter, args: Sequence[Bit]) -> list[Bit]:
     return [b for word in out for b in reversed(word)]
 
 
-def _compress_fast(algebra: Columns, args: Sequence[Bit]) -> list[int]:
-    return algebra.sha256_compress([b.value for b in args])
+@lru_cache(64)
+def _masks(pattern: str) -> tuple[np.ndarray, np.ndarray]:
+    """24 words each: which of 768 bits are variables, by their patterns, and which of these are negated."""
+    marks = np.frombuffer(pattern.encode(), np.uint8)
+    both = [np.packbits(np.isin(marks, list(letters))).view(">u4").astype(np.uint32) for letters in (b"bn", b"n")]
+    return both[0], both[1]
 
 
-COMPRESS = Gadget("sha256 block", _compress, _compress_fast)
+def _trace(algebra: Columns, args: Sequence[Bit], place: Place) -> list[int]:
+    masks = _masks("".join([b.pattern for b in args]))
+    return algebra.sha256_block([b.value for b in args], *masks, place)
+
+
+COMPRESS = Gadget("sha256 block", _compress, _trace)
 """Arguments: 256 bits of the state, 512 of the block; outputs: 256 bits of the next state."""
 
 
