@@ -123,7 +123,7 @@ class CircuitSizes:
             "partitions": partitions, "pce_template": f"{t.nbytes}B",
         }  # fmt: skip
         lines = [
-            f"# {what}. Written by: cuzk circuit {name} --yaml FILE",
+            f"# {what}. Written by: cuzk circuit {name} --counts FILE",
             "circuit:",
             f"  name: {name}",
             *(f"  {k}: {v:_}" if isinstance(v, int) else f"  {k}: {v}" for k, v in figures.items()),

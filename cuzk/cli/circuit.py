@@ -5,7 +5,7 @@
 mimc: chains of x^5, full-width values. bits: boolean gates, 99 % zeros and ones. Any size up to 2^27, without a
 compiler.
 
-porep-2k, -8m, -512m, -32g, -64g: the PoRep circuit of a Filecoin sector, counted in the emitted circuit; --yaml
+porep-2k, -8m, -512m, -32g, -64g: the PoRep circuit of a Filecoin sector, counted in the emitted circuit; --counts
 writes it for scenarios, --template its matrices as one challenge to repeat.
 """
 
@@ -39,7 +39,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--pce", metavar="FILE", help="write the matrices as a mapped file")
     parser.add_argument("--wtns", metavar="FILE", help="write a satisfying witness")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the witness")
-    parser.add_argument("--yaml", metavar="FILE", help="porep-… only: write the counts for scenarios")
+    parser.add_argument("--counts", metavar="FILE", help="porep-… only: write the counts for scenarios")
     parser.add_argument("--template", metavar="FILE", help="porep-… only: write the matrices as a template")
     parser.add_argument("--challenges", type=int, metavar="K", help="porep-… only: another number in a partition, for rehearsals")
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
@@ -54,13 +54,13 @@ def run(args: argparse.Namespace) -> int:
     from cuzk.groth16.formats.wtns import write_wtns_chunks
     from cuzk.groth16.inspect import domain_for, proof_memory, size_text
 
-    require_writable(args.r1cs, args.pce, args.wtns, args.yaml, args.template, inputs=(args.name,))
+    require_writable(args.r1cs, args.pce, args.wtns, args.counts, args.template, inputs=(args.name,))
     if args.name.lower().startswith("porep-"):
         from cuzk.cli.porep_circuit import run as run_porep
 
         return run_porep(args)
-    if args.yaml or args.template or args.challenges is not None:
-        raise InputError("--yaml, --template and --challenges are for the porep-… circuits")
+    if args.counts or args.template or args.challenges is not None:
+        raise InputError("--counts, --template and --challenges are for the porep-… circuits")
     if args.name.endswith((".r1cs", ".pce")):
         return _from_file(args)
     if args.seed < 0:

@@ -8,6 +8,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import json
 import os
 import sys
 import time
@@ -30,13 +32,25 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("demo", help="the whole tour in a few minutes", description=__doc__,
                                    formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("-o", "--output", metavar="DIR", default="out/demo", help="for proofs, traces and the page (out/demo)")
-    parser.add_argument("--json", action="store_true", help="also write what was compared to DIR/demo.json")
+    parser.add_argument("--json", action="store_true", help="print one JSON document; the story goes to stderr")
 
 
 def run(args: argparse.Namespace) -> int:
+    from cuzk.report.files import write_text
+
     root = _root()
     out = Path(args.output)
     out.mkdir(parents=True, exist_ok=True)
+    with contextlib.redirect_stdout(sys.stderr) if args.json else contextlib.nullcontext():
+        document = _tour(root, out)
+    text = json.dumps(document, indent=2)
+    write_text(out / "demo.json", text + "\n")
+    if args.json:
+        print(text)
+    return 0
+
+
+def _tour(root: Path, out: Path) -> dict[str, Any]:
     started = time.perf_counter()
     load = os.getloadavg()[0]
     cores = len(os.sched_getaffinity(0))
@@ -46,14 +60,7 @@ def run(args: argparse.Namespace) -> int:
     rows = _measure(root, out, cores)
     _say(f"\n{out}: proofs, traces (cuzk compare, cuzk plot), and the page {out / 'demo.html'}")
     _say(f"all of it took {time.perf_counter() - started:.0f} s")
-    if args.json:
-        import json
-
-        from cuzk.report.files import write_text
-
-        document = {"schema_version": 1, "load": load, "cores": cores, "runs": rows}
-        write_text(out / "demo.json", json.dumps(document, indent=2) + "\n")
-    return 0
+    return {"schema_version": 1, "load": load, "cores": cores, "runs": rows}
 
 
 def _root() -> Path:

@@ -21,8 +21,16 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--pw", type=_values, default="1-24", metavar="VALUES", help="such as 1-24 or 8,10,12 (default 1-24)")
     parser.add_argument("--gw", type=_values, default="1-3", metavar="VALUES", help="default 1-3")
     parser.add_argument("--j", type=_values, metavar="VALUES", help="default: the scenario's")
-    parser.add_argument("--top", type=_values, default="8", metavar="N", help="show so many (default 8)")
+    parser.add_argument("--top", type=_number, default=8, metavar="N", help="show so many (default 8)")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def _number(text: str) -> int:
+    """A whole number from 1."""
+    found = _values(text)
+    if len(found) != 1:
+        raise argparse.ArgumentTypeError(f"must be one number from 1 to {MOST_VALUES}, not {text!r}")
+    return found[0]
 
 
 def _values(text: str) -> list[int]:
@@ -47,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
     scenario = load(args)
     axes = {"pw": args.pw, "gw": args.gw, **({"j": args.j} if args.j else {})}
-    rows = sensible_policies(scenario, axes, progress=counter("policy"))[: args.top[0]]
+    rows = sensible_policies(scenario, axes, progress=counter("policy"))[: args.top]
     tried = len(args.pw) * len(args.gw) * len(args.j or [0])
     j = compile(scenario).policy.j
     document = {

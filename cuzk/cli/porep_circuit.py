@@ -28,8 +28,8 @@ def run(args: argparse.Namespace) -> int:
     if args.pce:
         require_small(found)
     sizes = porep_sizes(found)
-    if args.yaml:
-        write_text(args.yaml, sizes.yaml())
+    if args.counts:
+        write_text(args.counts, sizes.yaml())
     if args.template:
         save_template(sizes.template, args.template)
     if args.pce:

@@ -115,7 +115,7 @@ class PorepSizes:
             "partitions": self.shape.partitions, "pce_template": f"{t.nbytes}B",
         }  # fmt: skip
         lines = [
-            f"# One partition of a {self.shape.name} PoRep proof. Written by: cuzk circuit {name} --yaml FILE",
+            f"# One partition of a {self.shape.name} PoRep proof. Written by: cuzk circuit {name} --counts FILE",
             "circuit:",
             f"  name: {name}",
             *(f"  {k}: {v:_}" if isinstance(v, int) else f"  {k}: {v}" for k, v in figures.items()),

@@ -166,6 +166,7 @@ def ran_out_of_ram(run: Watched) -> bool:
 LAWS = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
+# INV-2
 @LAWS
 @given(scenarios(), st.sampled_from([None, 1, 2]))
 def test_what_is_taken_is_given_back(scenario, shuffle):
@@ -183,6 +184,7 @@ def test_what_is_taken_is_given_back(scenario, shuffle):
     assert not any(channel.items or channel.putters for channel in run.arbiter._channels.values())
 
 
+# INV-5
 @LAWS
 @given(scenarios(), st.sampled_from([None, 1]))
 def test_every_partition_comes_out_once_or_its_proof_has_failed(scenario, shuffle):
@@ -199,6 +201,7 @@ def test_every_partition_comes_out_once_or_its_proof_has_failed(scenario, shuffl
     assert len(run.admission.proofs) == scenario.workload.proofs
 
 
+# INV-6
 @LAWS
 @given(scenarios())
 def test_the_clock_never_goes_back_and_work_takes_at_least_its_time(scenario):
@@ -215,6 +218,7 @@ def test_the_clock_never_goes_back_and_work_takes_at_least_its_time(scenario):
             assert event.t - begun[key] >= costs[event.name].seconds.evaluate({}) * (1 - 1e-9)
 
 
+# INV-1
 @LAWS
 @given(scenarios(), st.integers(0, 2))
 def test_the_same_seed_gives_the_same_bytes(scenario, seed):
@@ -226,6 +230,7 @@ def test_the_same_seed_gives_the_same_bytes(scenario, seed):
     assert once() == once()
 
 
+# INV-4
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(1, 3), min_size=2, max_size=8), st.integers(1, 3))
 def test_fifo_serves_in_the_order_of_asking(work, permits):

@@ -41,6 +41,7 @@ def counts(document: dict) -> dict:
     return {key: document["counts"][key] for key in ("completions", "deallocations", "failed_proofs")}
 
 
+# INV-7
 @pytest.mark.parametrize("phase", [name for name in PHASES if name.startswith("phase")])
 def test_counts_are_equal(phase: str) -> None:
     scene = scenario("phase12-pw10", f"pipeline={phase}", "policy={pw: 4, gw: 1, j: 2}", "workload.proofs=3",
@@ -58,6 +59,7 @@ def test_counts_are_equal(phase: str) -> None:
 OUT_OF_MEMORY = [("phase9-before-mutex", 3, 0.02), ("container-64g", 1, 0.02), ("pw12", 20, 2e-3), ("pw15", 20, 2e-3)]
 
 
+# INV-7
 @pytest.mark.parametrize(("file", "proofs", "time_scale"), OUT_OF_MEMORY)
 def test_what_runs_out_of_memory_does_so_in_both(file: str, proofs: int, time_scale: float) -> None:
     scene = scenario(file, f"workload.proofs={proofs}")

@@ -18,6 +18,7 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True)
 
 
+# INV-16
 def test_import_contracts():
     script = Path(sys.executable).with_name("lint-imports")
     done = subprocess.run([str(script)], cwd=ROOT, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
@@ -39,6 +40,7 @@ def test_one_shape_of_code():
     assert done.returncode == 0, done.stdout
 
 
+# INV-17
 @pytest.mark.parametrize("module", ["cuzk.cli.main", "cuzk.pipeline.plan", "cuzk.groth16", "cuzk.gpu", "cuzk.exec"])
 def test_heavy_imports_are_lazy(module):
     code = f"import sys, {module}; print(*sorted({{'cupy', 'plotly', 'simpy', 'scipy'}} & set(sys.modules)))"

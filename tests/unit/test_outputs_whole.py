@@ -22,6 +22,7 @@ def _new_process(monkeypatch):
     monkeypatch.setattr(outputs, "_swept", set())
 
 
+# INV-14
 def test_a_file_appears_at_the_end_and_not_after_an_error(tmp_path):
     path = tmp_path / "f"
     with pytest.raises(ZeroDivisionError), atomic_write(path) as file:
@@ -145,6 +146,7 @@ def test_a_living_writer_is_not_swept(tmp_path):
     assert (tmp_path / "one").read_text() == "1" and (tmp_path / "three" / "x").read_text() == "3"
 
 
+# INV-14
 def test_a_set_is_whole_or_absent_and_a_half_moved_one_is_finished(tmp_path, monkeypatch):
     folder = tmp_path / "out"
     with pytest.raises(InputError, match="out: No such file"), file_set(folder, "a", "b") as stage:

@@ -17,6 +17,7 @@ def test_help_names_every_verb_and_exit_code(capsys):
     assert "130 interrupted" in text
 
 
+# INV-17
 @pytest.mark.parametrize("verb", [verb for group in VERBS.values() for verb in group])
 def test_every_verb_has_help_without_heavy_imports(verb):
     code = (
@@ -39,6 +40,7 @@ def test_no_verb_shows_the_help_and_fails(capsys):
     assert "usage" in capsys.readouterr().out
 
 
+# INV-15
 def test_a_missing_file_is_one_line(capsys, tmp_path):
     assert main(["sim", str(tmp_path / "none.yaml")]) == 2
     error = capsys.readouterr().err

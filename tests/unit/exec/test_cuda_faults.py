@@ -178,6 +178,7 @@ def test_an_error_without_a_meaning_is_judged_by_the_next_call(status: int, answ
     assert isinstance(error, CudaError if answers else DeviceLost)
 
 
+# INV-12
 def test_a_lost_device_is_not_asked_again(device: CudaDevice) -> None:
     runtime = runtime_of(device)
     memory, pinned, handle = device.allocate(64, "d_a"), device.pinned(64), Called(runtime)

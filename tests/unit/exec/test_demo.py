@@ -14,9 +14,12 @@ from cuzk.cli.main import main
 def test_the_demo_predicts_proves_and_compares(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "demo"
     assert main(["demo", "-o", str(out), "--json"]) == 0
-    text = capsys.readouterr().out
+    printed = capsys.readouterr()
+    text = printed.err
     assert "OOM    ram runs out" in text and "30 partitions proved" in text
-    runs = {row["name"]: row for row in json.loads((out / "demo.json").read_text())["runs"]}
+    document = json.loads(printed.out)
+    assert document == json.loads((out / "demo.json").read_text())
+    runs = {row["name"]: row for row in document["runs"]}
     assert (runs["steady"]["verdict_predicted"], runs["steady"]["verdict_measured"]) == ("fits", "fits")
     assert (runs["pile-up"]["verdict_predicted"], runs["pile-up"]["verdict_measured"]) == ("oom", "oom")
     assert runs["steady"]["peak_ram_bytes_measured"] > 2 * 2**30

@@ -71,6 +71,7 @@ QUIET = ("policy.gw=1", "policy.j=3", "policy.pw=6", "circuit.partitions=4")
 FAULTS = [(phase, step) for phase in PHASES for step in steps_of(phase)]
 
 
+# INV-11
 @pytest.mark.parametrize(("phase", "step"), FAULTS)
 def test_a_fault_in_any_step_fails_its_proof_alone(phase: str, step: str) -> None:
     device = Faulty(Broken("no"), step=step)
@@ -160,6 +161,7 @@ class Loses(NullDevice):
         super().perform(work)
 
 
+# INV-12
 def test_a_lost_device_leaves_the_others_at_work() -> None:
     scene = scenario("phase12", "workload.proofs=8", "machine.ram=755GiB", machine="three-24g-128g")
     played = play(scene, Loses(scale=1e-6, time_scale=5e-4))

@@ -37,6 +37,7 @@ def with_policy(phase: str, policy: dict[str, Any]) -> Scenario:
     return scenario(phase, *ROOMY, machine="three-24g-128g").with_policy(**policy)
 
 
+# INV-7
 @given(phase=PHASES, policy=POLICIES)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_every_run_ends_clean_and_counts_as_the_simulator_does(phase: str, policy: dict[str, Any]) -> None:
@@ -58,6 +59,7 @@ def test_every_run_ends_clean_and_counts_as_the_simulator_does(phase: str, polic
             assert (simulated.completions, simulated.deallocations) == (engine.completions, engine.deallocations)
 
 
+# INV-2
 @given(phase=PHASES, policy=POLICIES, every=st.integers(5, 200))
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_faults_anywhere_leave_nothing_behind(phase: str, policy: dict[str, Any], every: int) -> None:

@@ -25,6 +25,7 @@ def files(name: str) -> tuple[str, ...]:
     return ("--key", str(FIXTURES / name / f"{name}.zkey"), "--witness", str(FIXTURES / name / f"{name}.wtns"))
 
 
+# INV-13
 @pytest.mark.parametrize("phase", ["phase2", "phase7", "phase9", "phase12"])
 def test_proofs_through_the_pipeline_verify(phase: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["run", str(PROOFS), *files("mul"), *SMALL, "--set", f"pipeline={phase}", "-o", str(tmp_path), "--json"])
@@ -55,6 +56,7 @@ def test_a_quotient_that_the_key_cannot_serve_is_refused(capsys: pytest.CaptureF
     assert "c-free" in capsys.readouterr().err
 
 
+# INV-13
 def test_a_witness_that_breaks_a_constraint_fails_with_6_and_writes_no_proof(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -84,6 +86,7 @@ def test_one_bad_witness_of_three_fails_every_proof_that_uses_it(tmp_path: Path,
     assert [row["proof"] for row in document["failures"]] == [0, 1]
 
 
+# INV-15
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [

@@ -162,6 +162,7 @@ LAW: dict[str, Any] = {"seconds": "1.5s", "cores": 4, "provenance": "document: a
 CALIBRATION: dict[str, Any] = {"name": "k", "software": "s", "machine": "m", "costs": {"witness": LAW}}
 
 
+# INV-19
 def test_provenance_of_every_number() -> None:
     law = CostLaw.model_validate(LAW)
     assert law.origin("seconds") == Origin(source="document", note="a table")

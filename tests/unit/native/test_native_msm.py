@@ -27,6 +27,7 @@ def check(group, logs, scalars, **kwargs):
     assert np.array_equal(got, expected(group, logs, scalars))
 
 
+# INV-18
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 7, 8, 31, 32, 33, 100, 1000, 1023, 1024, 1025, 3000])
 @pytest.mark.parametrize("threads", [1, 2, 9])
 def test_random(n, threads, group):

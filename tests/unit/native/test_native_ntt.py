@@ -44,6 +44,7 @@ def test_the_reference_is_the_definition():
     assert fast(with_shift(values, 7), ref.root_of_unity(5, 7)) == naive(values, ref.root_of_unity(5, 7), 7)
 
 
+# INV-18
 @pytest.mark.parametrize("log_n", range(13))
 @pytest.mark.parametrize("root", [5, 7])
 @pytest.mark.parametrize("shift", [None, 7, R - 2])

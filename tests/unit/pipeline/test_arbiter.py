@@ -20,6 +20,7 @@ def woken(arb):
     return out
 
 
+# INV-4
 def test_a_lock_is_handed_over_in_order_of_arrival():
     arb = arbiter()
     a, b, c = (Token(proof, 0) for proof in range(3))
@@ -84,6 +85,7 @@ def test_put_blocks_when_full_and_get_makes_room():
     assert woken(arb) == [("G", sets[2])]
 
 
+# INV-3
 def test_a_claim_may_wait_but_an_allocation_never_does():
     arb = arbiter()
     token = Token(0, 0)

@@ -40,6 +40,7 @@ def dumped(path, overrides, tmp_path, capsys):
     return out
 
 
+# INV-10
 @pytest.mark.parametrize("phase", PHASES)
 def test_every_preset_survives_its_dump(phase, tmp_path, capsys):
     path = base(tmp_path)

@@ -278,7 +278,7 @@ def test_verify_needs_as_many_proofs_as_partitions(sealed_dir, tmp_path, capsys)
 
 def test_circuit_sizes_and_files(tmp_path, capsys):
     yaml, template = tmp_path / "porep-2k.yaml", tmp_path / "porep.tpl"
-    assert main(["circuit", "porep-2KiB", "--json", "--yaml", str(yaml), "--template", str(template)]) == 0
+    assert main(["circuit", "porep-2KiB", "--json", "--counts", str(yaml), "--template", str(template)]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["rows"], document["aux"], document["inputs"]) == (2_687_961, 2_685_673, 40)
     assert document["params_bytes"] == 1_114_707_768
@@ -296,7 +296,7 @@ def test_circuit_sizes_and_files(tmp_path, capsys):
 
 def test_circuit_files_of_the_library_are_what_the_verb_writes(tmp_path):
     written = tmp_path / "porep-2k.yaml"
-    assert main(["circuit", "porep-2k", "--yaml", str(written)]) == 0
+    assert main(["circuit", "porep-2k", "--counts", str(written)]) == 0
     assert written.read_text() == (ROOT / "scenarios" / "circuits" / "porep-2k.yaml").read_text()
 
 
@@ -304,7 +304,7 @@ def test_circuit_files_of_the_library_are_what_the_verb_writes(tmp_path):
     ("arguments", "word"),
     [
         (["porep-3g"], "3g"), (["porep-32g", "--pce", "x.pce"], "32GiB"), (["porep-2k", "--wtns", "x"], "porep prove"),
-        (["mimc", "--yaml", "x"], "--yaml"),
+        (["mimc", "--counts", "x"], "--counts"),
     ],
 )  # fmt: skip
 def test_circuit_refuses(arguments, word, capsys):

@@ -81,6 +81,7 @@ def test_the_nearest_changes_are_tried_whether_they_fit_or_not():
     assert {"policy.pw=11", "policy.gw=1", "policy.gw=3", "policy.free_abc=after-start"} <= set(changes)
 
 
+# INV-9
 def test_a_sweep_equals_single_runs_bit_for_bit():
     scenario = load("pw12-fixed.yaml", "workload.proofs=3")
     rows = sweep(scenario, {"pw": [2, 9], "gw": [1, 2], "j": [1, 4]}, processes=2)
@@ -198,6 +199,7 @@ def test_replaying_a_simulated_trace_gives_its_times_again():
     assert again.peaks["ram"].live_bytes == first.peaks["ram"].live_bytes
 
 
+# INV-8
 def test_a_trace_changes_nothing():
     scenario = load("pw12-fixed.yaml", "workload.proofs=3")
     plain, traced = simulate(scenario), simulate(scenario, trace=True)

@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[3]
 TEXT = (ROOT / "docs" / "trace.md").read_text()
 
 
+# INV-21
 def test_every_kind_and_key_is_documented() -> None:
     coded = set(re.findall(r"`([a-z_]+)`", TEXT))
     assert not set(get_args(Kind)) - coded

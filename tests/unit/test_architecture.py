@@ -1,0 +1,25 @@
+"""docs/architecture.md is true: each invariant is held by a test that cites it, each room is there."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+COMING = {"kernel", "analysis", "service", "daemon"}
+"""Rooms that the page has and the package may not have yet: only ever shorter."""
+
+
+def test_invariants_are_numbered_and_each_is_cited():
+    numbers = [int(n) for n in re.findall(r"^- \*\*INV-(\d+)\*\*", PAGE, re.MULTILINE)]
+    assert numbers == list(range(1, len(numbers) + 1)) and numbers
+    cited = set()
+    for path in (ROOT / "tests").rglob("*.py"):
+        cited |= {int(n) for n in re.findall(r"INV-(\d+)", path.read_text(encoding="utf-8"))}
+    assert cited == set(numbers), "a test cites each by `# INV-n`, and none that the page does not have"
+
+
+def test_every_room_is_on_the_page():
+    rooms = set(re.findall(r"^\| `cuzk/(\w+)` ", PAGE, re.MULTILINE))
+    there = {init.parent.name for init in (ROOT / "cuzk").glob("*/__init__.py")}
+    assert there <= rooms, f"rooms without a row: {there - rooms}"
+    assert rooms - there <= COMING, f"rows without a room: {rooms - there}"
