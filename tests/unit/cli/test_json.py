@@ -9,7 +9,7 @@ import pytest
 from cuzk.cli.main import VERBS, _parser, main
 
 ROOT = Path(__file__).parents[3]
-SCENARIO, OOM = str(ROOT / "scenarios" / "phase12-pw10.yaml"), str(ROOT / "scenarios" / "pw12.yaml")
+SCENARIO, OOM, STEADY = (str(ROOT / "scenarios" / f"{name}.yaml") for name in ("phase12-pw10", "pw12", "demo-steady"))
 CHAIN = ROOT / "tests" / "fixtures" / "chain1k"
 SMALL = ("--set", "workload.proofs=2")
 POINTS = """measurements:
