@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
         save_template(sizes.template, args.template)
     if args.pce:
         write_pce(args.pce, TemplateSystem(sizes.template))
-    files = {name: path for name in ("yaml", "template", "pce") if (path := getattr(args, name))}
+    files = {name: path for name in ("counts", "template", "pce") if (path := getattr(args, name))}
     document = {**sizes.document(), "files": files, "total_s": time.perf_counter() - start}
     if args.json:
         print_json(document)
