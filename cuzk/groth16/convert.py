@@ -10,6 +10,7 @@ import numpy as np
 
 from cuzk.errors import FormatError, InputError
 from cuzk.groth16 import points, transforms
+from cuzk.groth16.consistency import check_key
 from cuzk.groth16.formats.ckey import CkeyArrays, write_ckey
 from cuzk.groth16.formats.files import Path, write_text
 from cuzk.groth16.formats.mapped import MappedArray
@@ -46,11 +47,15 @@ def optimise(
 ) -> tuple[str, ...]:
     """Write a .ckey that serves `quotients` (None: default_quotients), checked against the key. Returns them.
 
-    Raises InputError when C is needed and not at hand.
+    Raises InputError when C is needed and not at hand, Inconsistent when the key is not that of its circuit.
     """
     quotients = default_quotients(key) if quotients is None else quotients
     if "c-free" in quotients and key.l_c_free_query is None and not key.system.has_c:
         raise InputError(f"{key.path}: the c-free quotient needs the matrix C, which a {key.kind} lacks; give --r1cs R1CS")
+    if key.system.has_c:
+        progress("checking the key against its circuit", 0, 1)
+        check_key(key)
+        progress("checking the key against its circuit", 1, 1)
     try:
         forms = _forms(key, quotients, progress)
     except transforms.FormsDisagree as error:
