@@ -24,8 +24,8 @@ from cuzk import native
 from cuzk.errors import FormatError
 from cuzk.groth16 import points
 from cuzk.groth16.constraints import ConstraintSystem, SparseMatrix
-from cuzk.groth16.interruptible import interruptible
 from cuzk.groth16.key import ProvingKey, Query
+from cuzk.groth16.own_thread import in_own_thread
 from cuzk.groth16.prover import quotient
 from cuzk.groth16.template.system import TemplateSystem
 
@@ -62,7 +62,7 @@ def check_key(key: ProvingKey) -> Checked:
     system = key.system
     if isinstance(system, TemplateSystem) and system.rows > LARGEST_TEMPLATE:
         return Checked(tuple(done), key.n_wires)
-    untested = interruptible(_equation, key, system.expanded())
+    untested = in_own_thread(_equation, key, system.expanded())
     done.append("A, B, H, L and IC with the circuit's A, B and C" if system.has_c else "A, B and H with the circuit's A and B")
     return Checked(tuple(done), untested)
 
