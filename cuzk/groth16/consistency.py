@@ -42,7 +42,7 @@ class Inconsistent(FormatError):
 
 @dataclass(frozen=True)
 class Checked:
-    """What was found to hold."""
+    """Relations that were found to hold."""
 
     relations: tuple[str, ...]
     untested_wires: int
