@@ -34,6 +34,7 @@ VERBS: dict[str, dict[str, str]] = {
         "prove": "make one proof from a key and a witness",
         "verify": "check a proof, a batch or a Filecoin bundle",
         "run": "execute a scenario for real: threads, memory, proofs",
+        "serve": "the proving service: gRPC as Curio calls it, HTTP for everybody else",
         "setup": "make a development key from a circuit",
         "key": "convert or optimise a key",
         "inspect": "what a file is, its counts, what it takes in RAM and VRAM",
