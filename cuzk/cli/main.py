@@ -25,6 +25,9 @@ VERBS: dict[str, dict[str, str]] = {
         "explain": "what the peak consists of, why, and what the nearest changes would do",
         "show": "print the pipeline of a scenario, worker by worker, line by line",
         "check": "find faults of a pipeline without running it",
+        "sweep": "every combination of some values of any keys, simulated",
+        "diff": "two scenarios: what differs, and what each difference does",
+        "sensitivity": "how much each figure moves the answer",
         "schema": "the JSON Schema of scenario files",
         "validate": "back-test predictions against measured points",
         "calibrate": "fit a calibration to measured points, traces or a daemon's log",
@@ -56,7 +59,7 @@ def _help() -> str:
     lines = ["usage: cuzk VERB …   (cuzk VERB --help for its options)", "",
              "Capacity planner and executor for GPU Groth16 proving on BLS12-381."]  # fmt: skip
     for group, verbs in VERBS.items():
-        lines += ["", f"{group}:"] + [f"  {verb:<10} {line}" for verb, line in verbs.items()]
+        lines += ["", f"{group}:"] + [f"  {verb:<11} {line}" for verb, line in verbs.items()]
     codes = "0 fine, 1 internal, 2 bad input, 3 out of memory, 4 measured disagrees, 5 hardware missing, 6 invalid proof"
     return "\n".join([*lines, "", f"exit codes: {codes}, 130 interrupted"])
 

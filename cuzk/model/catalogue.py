@@ -97,7 +97,7 @@ class Catalogue(Model):
     electricity_usd_per_kwh: Usd = 0.0
     years: Annotated[Real, Field(gt=0, le=100)] = 3.0
     """The time over which the price of a machine is spread."""
-    provenance: Provenance
+    provenance: Provenance = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _names_differ(self) -> Catalogue:

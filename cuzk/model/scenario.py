@@ -163,29 +163,49 @@ def _as_node(value: Any, pos: Pos) -> Node:
     return Node(value, pos, pos)
 
 
+class ScenarioFile:
+    """A scenario file, read once, to be laid under many sets of overrides."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = path
+        self._problems = Problems()
+        loader = Loader(self._problems)
+        self._tree = loader.scenario(path)
+        self._incomplete = loader.incomplete
+
+    def scenario(self, overrides: Iterable[str] = ()) -> Scenario:
+        """The scenario with `--set` overrides such as 'policy.pw=12'.
+
+        Raises ScenarioError with all faults at once, each `file:line:col: path: message`.
+        """
+        problems = Problems()
+        problems.found |= self._problems.found
+        tree = self._tree
+        if tree is None:
+            problems.raise_if_any()
+            raise ScenarioError([f"{os.fspath(self.path)}: cannot be read"])
+        loader = Loader(problems)
+        loader.incomplete = self._incomplete
+        base = Path(self.path).parent
+        for setting in overrides:
+            tree = override(tree, setting, loader, base)
+        scenario = validate(Scenario, tree, problems, incomplete=loader.incomplete)
+        if scenario is not None and not problems:
+            _check_formulas(scenario, tree, problems)
+        problems.raise_if_any()
+        assert scenario is not None
+        if not scenario.name:
+            scenario = scenario.model_copy(update={"name": Path(self.path).stem})
+        scenario._tree = tree
+        return scenario
+
+
 def load_scenario(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> Scenario:
     """The scenario in a YAML file, with `--set` overrides such as 'policy.pw=12'.
 
     Raises ScenarioError with all faults at once, each `file:line:col: path: message`.
     """
-    problems = Problems()
-    loader = Loader(problems)
-    tree = loader.scenario(path)
-    if tree is None:
-        problems.raise_if_any()
-        raise ScenarioError([f"{os.fspath(path)}: cannot be read"])
-    base = Path(path).parent
-    for setting in overrides:
-        tree = override(tree, setting, loader, base)
-    scenario = validate(Scenario, tree, problems, incomplete=loader.incomplete)
-    if scenario is not None and not problems:
-        _check_formulas(scenario, tree, problems)
-    problems.raise_if_any()
-    assert scenario is not None
-    if not scenario.name:
-        scenario = scenario.model_copy(update={"name": Path(path).stem})
-    scenario._tree = tree
-    return scenario
+    return ScenarioFile(path).scenario(overrides)
 
 
 def load_part(path: str | os.PathLike[str], kind: str, model: type[P]) -> P:
