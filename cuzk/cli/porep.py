@@ -18,9 +18,11 @@ from typing import Any
 from cuzk.cli.porep_job import (
     FILES,
     add_c1_parser,
+    add_key_parser,
     add_owner_options,
     check_file,
     note,
+    prepare_key,
     prove_file,
     write_proof,
     write_sector,
@@ -48,6 +50,7 @@ def add_parser(subparsers: Any) -> None:
     setup.add_argument("-o", "--output", required=True, metavar="KEY", help=".params (Filecoin's layout), .ckey or .zkey")
     setup.add_argument("--quotients", type=quotient_list, metavar="LIST",
                        help=".ckey only: c-free, odd-coset, bellman, or all (default); fewer make a smaller file")  # fmt: skip
+    add_key_parser(verbs)
     prove = verbs.add_parser("prove", help="prove that a sector is sealed")
     prove.add_argument("directory", metavar="SOURCE", help="a C1 output (wrapper or inner JSON, bincode), or a sealed sector")
     prove.add_argument("key", metavar="KEY", help=".params, .ckey or .zkey of the circuit, or a folder with .params")
@@ -102,7 +105,7 @@ def _seal_parser(verbs: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     verbs = {"seal": _seal, "check": _check, "setup": _setup, "prove": _prove, "verify": _verify, "inputs": _inputs,
-             "witness": _witness, "c1": write_sector}  # fmt: skip
+             "witness": _witness, "c1": write_sector, "key": prepare_key}  # fmt: skip
     return verbs[args.porep_verb](args)
 
 
@@ -213,7 +216,7 @@ def _prove(args: argparse.Namespace) -> int:
     require_folder(output, *FILES)
     sealed = load_sealed(args.directory)
     maker = PartitionMaker(sealed.shape)
-    key = load_porep_key(args.key, maker)
+    key = load_porep_key(args.key, maker, terminal_progress())
     warn_unsafe(key.path, weaknesses(key.verifying_key()))
     made = prove_sector(sealed, key, maker, seed, args.threads, args.quotient, note)
     statement = Statement(sealed.shape, sealed.ids, sealed.comm_d, sealed.comm_r, seed, sealed.version)

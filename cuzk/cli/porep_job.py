@@ -9,7 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from cuzk.cli.proving import print_json, warn_unsafe
+from cuzk.cli.proving import print_json, quotient_list, terminal_progress, warn_unsafe
 
 if TYPE_CHECKING:
     from cuzk.porep.c1.model import C1, Owner
@@ -30,6 +30,19 @@ def add_c1_parser(verbs: Any) -> None:
     c1.add_argument("--sector-number", metavar="N", type=int, help="with --synthetic; default 1")
     c1.add_argument("--miner", metavar="ID", type=int, help="with --synthetic: the miner's number; default 1000")
     c1.add_argument("--json", action="store_true", help="one JSON document on stdout")
+
+
+def add_key_parser(verbs: Any) -> None:
+    key = verbs.add_parser("key", help="check Filecoin's parameters of a sector size, and convert them once")
+    key.add_argument("--sector", required=True, metavar="SIZE", help="2KiB, 8MiB, 512MiB, 32GiB or 64GiB")
+    key.add_argument("--params", metavar="PATH", help="a .params, or a folder of them (default: FIL_PROOFS_PARAMETER_CACHE, or "
+                     "/var/tmp/filecoin-proof-parameters/)")  # fmt: skip
+    key.add_argument("-o", "--output", metavar="KEY.ckey", help="default: beside the .params, or in the cache if that cannot be")
+    key.add_argument("--quotients", type=quotient_list, default=("bellman",), metavar="LIST",
+                     help="what it must serve: bellman (default: nothing is computed), odd-coset, c-free, or all: by transforms "
+                     "over the key's points, hours at 32GiB")  # fmt: skip
+    key.add_argument("--check", action="store_true", help="only find it and check its digest")
+    key.add_argument("--json", action="store_true", help="one JSON document on stdout")
 
 
 def add_owner_options(parser: Any) -> None:
@@ -75,6 +88,38 @@ def write_sector(args: argparse.Namespace) -> int:
         print_json({"file": args.output, "bytes": size, "form": args.form, **described(c1), "total_s": total_s})
     else:
         print(f"{args.output}: {size:,} bytes, {c1.registered.name}, {c1.partitions} partition(s), {total_s:.1f} s")
+    return 0
+
+
+def prepare_key(args: argparse.Namespace) -> int:
+    """`cuzk porep key`."""
+    from cuzk.circuits.porep.shape import shape
+    from cuzk.groth16.load import read_any_vk
+    from cuzk.groth16.safety import weaknesses
+    from cuzk.outputs import require_writable
+    from cuzk.porep.parameters import convert_params, find_published, parameter_folder, require_digest
+    from cuzk.porep.partition import PartitionMaker
+    from cuzk.porep.proving import find_params
+
+    start = time.perf_counter()
+    maker = PartitionMaker(shape(args.sector))
+    place, named_by = parameter_folder(args.params)
+    params = (find_published(place, maker) or find_params(place, maker)) if place.is_dir() else place
+    require_writable(args.output, inputs=(params,))
+    digest = require_digest(params, terminal_progress())
+    document: dict[str, Any] = {"params": str(params), "folder_by": named_by, "sector": maker.shape.name, "digest": digest}
+    if not args.check:
+        made = convert_params(params, maker, args.output, args.quotients, terminal_progress())
+        document |= {"key": str(made), "bytes": os.path.getsize(made), "quotients": list(args.quotients)}
+    warn_unsafe(str(params), weaknesses(read_any_vk(params)))
+    document["total_s"] = time.perf_counter() - start
+    if args.json:
+        print_json(document)
+        return 0
+    known = f"digest {digest}, as published" if digest else "no published digest is known for it"
+    print(f"{params}: {known}")
+    if not args.check:
+        print(f"{document['key']}: {document['bytes']:,} bytes, {document['total_s']:.1f} s")
     return 0
 
 
@@ -128,7 +173,7 @@ def prove_file(args: argparse.Namespace) -> int:
     c1.check(owner, threads=args.threads)
     checked_s = time.perf_counter() - start
     maker = PartitionMaker(c1.shape)
-    key = load_porep_key(args.key, maker)
+    key = load_porep_key(args.key, maker, terminal_progress())
     warn_unsafe(key.path, weaknesses(key.verifying_key()))
     made = prove_c1(c1, key, maker, checked=True, threads=args.threads, quotient=args.quotient, progress=note)
     statement = {**c1.statement().document(), "registered_proof": c1.registered.name}

@@ -11,10 +11,13 @@ from cuzk.groth16.formats.files import map_file, read_small
 from cuzk.groth16.formats.params import ParamsFile
 from cuzk.groth16.key import ProvingKey
 from cuzk.groth16.load import load_key, params_key
+from cuzk.groth16.progress import Progress as Report
+from cuzk.groth16.progress import silent
 from cuzk.groth16.prover.run import Proved, prove
 from cuzk.groth16.template.system import TemplateSystem
 from cuzk.groth16.verify import Verifier
 from cuzk.porep.opening import sector_challenges
+from cuzk.porep.parameters import find_converted, find_published, require_digest
 from cuzk.porep.partition import PartitionMaker
 from cuzk.porep.registered import partitions_of, registered_id
 from cuzk.porep.sealing import Progress, Sealed
@@ -56,14 +59,19 @@ def find_params(folder: str | PathLike[str], maker: PartitionMaker) -> str:
     return str(path)
 
 
-def load_porep_key(path: str | PathLike[str], maker: PartitionMaker) -> ProvingKey:
+def load_porep_key(path: str | PathLike[str], maker: PartitionMaker, progress: Report = silent) -> ProvingKey:
     """A key for a sector's circuit: .params (the matrices come from the circuit), a folder with such files, or .ckey,
-    .zkey that hold their own. Raises InputError for the key of another circuit."""
+    .zkey that hold their own. A converted key beside its .params is taken in its place; a published file must have its digest.
+    Raises InputError for the key of another circuit, FormatError for another digest."""
     if Path(path).is_dir():
-        path = find_params(path, maker)
+        path = find_published(path, maker) or find_params(path, maker)
     magic = map_file(path)[:8].tobytes()
     template = maker.template
     if magic != b"cuzk-key" and magic[:4] not in (b"zkey", b"r1cs", b"wtns", b"ptau"):
+        converted = find_converted(path)
+        if converted is not None:
+            return load_porep_key(converted, maker)
+        require_digest(path, progress)
         found = ParamsFile(path)  # what is no key at all is said before the matrices are expanded
         if found.n_inputs != template.n_inputs:
             raise InputError(
