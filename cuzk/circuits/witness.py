@@ -10,7 +10,7 @@ import numpy as np
 
 from cuzk.circuits.algebra import Columns, bits_to_lanes
 from cuzk.circuits.emitter import Bit, Emitter, Library, Place, Traced
-from cuzk.groth16.template.bits import BitWitness
+from cuzk.groth16.template.bits import BitWitness, FieldIndex
 from cuzk.groth16.template.model import Part, Template
 
 
@@ -60,12 +60,12 @@ class _Filler:
     def __init__(self, part: Part, lanes: int, base: int) -> None:
         self.part, self.lanes, self.base = part, lanes, base
         self.bits = np.zeros((lanes, (part.aux + 63) // 64), np.uint64)
-        self.rank = np.concatenate([np.zeros(1, np.int32), np.cumsum(part.field_aux, dtype=np.int32)])
-        self.fields = np.zeros((lanes, int(self.rank[-1]), 4), np.uint64)
+        self.index = FieldIndex.of(part)
+        self.fields = np.zeros((lanes, self.index.count, 4), np.uint64)
 
     def place(self, var: int, count: int) -> Place:
         at = var - self.base
-        return Place(self.bits, self.fields, at, int(self.rank[at]), count)
+        return Place(self.bits, self.fields, at, self.index.before(at), count)
 
     def fill(self, values: Sequence[Any]) -> None:
         """All values in the order of the aux variables, but for those that are here already."""
@@ -80,7 +80,7 @@ class _Filler:
                 positions.append(at)
                 columns.append(value)
             else:
-                self.fields[:, self.rank[at]] = value
+                self.fields[:, self.index.before(at)] = value
             at += 1
         if columns:
             self._set(np.array(positions, np.int64), bits_to_lanes(columns, self.lanes))

@@ -25,6 +25,13 @@ class FieldIndex:
     rank: np.ndarray
     count: int
 
+    def before(self, at: int) -> int:
+        """The number of field elements among the first `at` variables."""
+        word, bit = divmod(at, 64)
+        if word == len(self.mask):
+            return self.count
+        return int(self.rank[word]) + (int(self.mask[word]) & ((1 << bit) - 1)).bit_count()
+
     @staticmethod
     def of(part: Part) -> FieldIndex:
         words = (part.aux + 63) // 64
