@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from cuzk import native
 from cuzk.errors import FormatError
-from cuzk.groth16 import points
+from cuzk.groth16 import point_bytes
 from cuzk.groth16.constraints import ConstraintSystem, SparseMatrix
 from cuzk.groth16.key import ProvingKey, Query
 from cuzk.groth16.own_thread import in_own_thread
@@ -69,8 +69,8 @@ def check_key(key: ProvingKey) -> Checked:
 
 def _load(key: ProvingKey, what: str, point: Limbs) -> Any:
     try:
-        return points.load(points.from_mont(point))
-    except points.PointError as error:
+        return point_bytes.load(point_bytes.from_mont(point))
+    except point_bytes.PointError as error:
         raise Inconsistent(key.path, f"{what}: some point is no point of its group (cuzk inspect --deep names it)") from error
 
 

@@ -9,7 +9,7 @@ from hashlib import blake2b
 import numpy as np
 
 from cuzk.errors import FormatError, InputError
-from cuzk.groth16 import points, transforms
+from cuzk.groth16 import point_bytes, transforms
 from cuzk.groth16.consistency import check_key
 from cuzk.groth16.formats.ckey import CkeyArrays, write_ckey
 from cuzk.groth16.formats.files import Path, write_text
@@ -177,7 +177,7 @@ def _write_zkey(key: ProvingKey, out: Path) -> None:
         raise InputError(f"{key.path}: cannot become a .zkey: {OTHER_ROOTS}")
     if key.h_odd is None or key.l_query is None:
         raise InputError(f"{key.path}: cannot become a .zkey, which needs H on the odd coset and L without C absorbed")
-    if points.from_mont(key.gamma_g2) != points.G2_GENERATOR:
+    if point_bytes.from_mont(key.gamma_g2) != point_bytes.G2_GENERATOR:
         raise InputError(f"{key.path}: cannot become a .zkey, whose gamma is always one")
     fixed = (key.alpha_g1, key.beta_g1, key.beta_g2, key.gamma_g2, key.delta_g1, key.delta_g2)
     lists = ZkeyPoints(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cuzk.errors import FormatError, ProofInvalid
-from cuzk.groth16 import points
+from cuzk.groth16 import point_bytes
 from cuzk.groth16.field import FQ_MODULUS, first_not_below
 from cuzk.groth16.formats.files import Path
 from cuzk.groth16.formats.vk import FIXED, FIXED_SIZES, VerifyingKey
@@ -215,8 +215,8 @@ def _check_verifying_key(key: VerifyingKey, path: Path) -> int:
         found += 1
         where = key.place(name) if key.place else (path, "verifying key", None)
         try:
-            points.load(be)
-        except points.PointError as error:
+            point_bytes.load(be)
+        except point_bytes.PointError as error:
             raise FormatError(where[0], f"{name}: {error}", section=where[1], offset=where[2]) from error
         if not any(be):
             raise FormatError(where[0], f"{name}: the point at infinity", section=where[1], offset=where[2])
@@ -240,8 +240,8 @@ def _small(path: Path, kind: str) -> dict[str, Any]:
         for number, proof in enumerate(proofs):
             for name in ("a", "b", "c"):
                 try:
-                    points.load(getattr(proof, name))
-                except points.NotInGroup as error:
+                    point_bytes.load(getattr(proof, name))
+                except point_bytes.NotInGroup as error:
                     raise ProofInvalid(f"{path}: proof {number}: pi_{name}: {error}") from error
         return {"points_checked": 3 * len(proofs)}
     return {}

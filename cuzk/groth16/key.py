@@ -15,7 +15,7 @@ import numpy as np
 
 from cuzk import native
 from cuzk.errors import FormatError, InputError
-from cuzk.groth16 import points
+from cuzk.groth16 import point_bytes
 from cuzk.groth16.formats.files import Path
 from cuzk.groth16.formats.vk import Place, VerifyingKey
 from cuzk.groth16.template.system import System
@@ -140,8 +140,8 @@ class ProvingKey:
 
     def _be(self, element: str, mont: np.ndarray) -> bytes:
         try:
-            return points.from_mont(mont)
-        except points.PointError as error:
+            return point_bytes.from_mont(mont)
+        except point_bytes.PointError as error:
             message = f"{element} of the verifying key: {error}"
             if self.place is None:
                 raise FormatError(self.path, message) from error

@@ -205,7 +205,7 @@ def params_key(path: Path, name: str, system: System) -> ProvingKey:
     """A .params file as the key of a circuit, called `name`, with input rows and no wire twice in a row. Raises InputError
     when the counts are not the circuit's.
     """
-    from cuzk.groth16 import points
+    from cuzk.groth16 import point_bytes
     from cuzk.groth16.formats.params import ParamsFile
 
     file = ParamsFile(path)
@@ -226,7 +226,7 @@ def params_key(path: Path, name: str, system: System) -> ProvingKey:
             raise InputError(f"{path}: {message}{hint if kept else ''}")
     vk = file.verifying_key()
     names = ("alpha_g1", "beta_g1", "beta_g2", "gamma_g2", "delta_g1", "delta_g2")
-    fixed = {name: points.to_mont(getattr(vk, name)) for name in names}
+    fixed = {name: point_bytes.to_mont(getattr(vk, name)) for name in names}
     mont = {name: part.mont(path) for name, part in file.lists.items()}
     return ProvingKey(
         path=path,
@@ -235,7 +235,7 @@ def params_key(path: Path, name: str, system: System) -> ProvingKey:
         log_domain=system.log_domain,
         n_wires=system.n_wires,
         n_public=system.n_public,
-        ic=np.concatenate([points.to_mont(p) for p in vk.ic]),
+        ic=np.concatenate([point_bytes.to_mont(p) for p in vk.ic]),
         a_query=Query(mont["a"], a_wires),
         b_g1_query=Query(mont["b_g1"], b_wires),
         b_g2_query=Query(mont["b_g2"], b_wires),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from cuzk.errors import ProofInvalid
-from cuzk.groth16 import points
+from cuzk.groth16 import point_bytes
 from cuzk.groth16.formats.vk import VerifyingKey
 
 MULTIPLES = 1 << 10
@@ -34,10 +34,10 @@ def weaknesses(key: VerifyingKey) -> list[str]:
         found.append(NO_CONTRIBUTION)
     elif of_gamma:
         found.append(f"has no secret delta: it is {of_gamma}·gamma, so anyone can forge a proof for any public input")
-    one = gamma if key.gamma_g2 == points.G2_GENERATOR else _Multiples(points.G2_GENERATOR)
+    one = gamma if key.gamma_g2 == point_bytes.G2_GENERATOR else _Multiples(point_bytes.G2_GENERATOR)
     secrets = {"gamma": key.gamma_g2, "beta": key.beta_g2, **({} if of_gamma else {"delta": key.delta_g2})}
     known = {name: one.of(point) for name, point in secrets.items()}
-    known["alpha"] = _Multiples(points.G1_GENERATOR).of(key.alpha_g1)
+    known["alpha"] = _Multiples(point_bytes.G1_GENERATOR).of(key.alpha_g1)
     if known["gamma"] == 1:
         known["gamma"] = 0  # so it is in every ceremony's keys, and does no harm beside a secret delta
     found += [f"has no secret {name}: it is {value}·generator, which no ceremony gives" for name, value in known.items() if value]
@@ -51,7 +51,7 @@ class _Multiples:
         from cuzk import native
 
         add = native.g1_add if len(base) == 96 else native.g2_add
-        table = points.to_mont(base)
+        table = point_bytes.to_mont(base)
         while len(table) < MULTIPLES:
             table = np.concatenate([table, add(table, np.repeat(table[-1:], len(table), axis=0))])
         self._xs = {row.tobytes(): k for k, row in enumerate(table[:, : table.shape[1] // 2], 1)}
@@ -59,7 +59,7 @@ class _Multiples:
 
     def of(self, be: bytes) -> int:
         """The small k with point = k·base, or 0; 0 too where either is infinity, which no reader of keys lets pass."""
-        point = points.to_mont(be)
+        point = point_bytes.to_mont(be)
         k = self._xs.get(point[0, : point.shape[1] // 2].tobytes(), 0) if any(be) else 0
         return k if k == 0 or np.array_equal(point[0], self._points[k - 1]) else -k
 

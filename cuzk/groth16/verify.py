@@ -16,7 +16,7 @@ from cuzk.errors import FormatError, InputError, ProofInvalid
 from cuzk.groth16.field import FR_MODULUS
 from cuzk.groth16.formats.proof import Bundle, Proof, bad_proof
 from cuzk.groth16.formats.vk import VerifyingKey
-from cuzk.groth16.points import PointError, load_g1, load_g2
+from cuzk.groth16.point_bytes import PointError, load_g1, load_g2
 
 if TYPE_CHECKING:
     from py_arkworks_bls12381 import G1Point

@@ -14,7 +14,7 @@ from cuzk.exec.engine import Engine
 from cuzk.exec.run import Proving, bind, refuse_faults
 from cuzk.exec.sampler import Sampler
 from cuzk.groth16.formats.proof import Proof
-from cuzk.groth16.points import PointError
+from cuzk.groth16.point_bytes import PointError
 from cuzk.groth16.verify import Verifier
 from cuzk.model.scenario import Scenario
 from cuzk.native.memory import process_resident_bytes

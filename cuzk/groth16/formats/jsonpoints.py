@@ -7,10 +7,10 @@ G1 `[x, y, "1"]`, G2 `[[x.c0, x.c1], [y.c0, y.c1], ["1", "0"]]`; infinity `["0",
 from __future__ import annotations
 
 from cuzk.errors import FormatError
-from cuzk.groth16 import points
+from cuzk.groth16 import point_bytes
 from cuzk.groth16.field import FR_MODULUS
 from cuzk.groth16.formats.files import Path
-from cuzk.groth16.points import PointError
+from cuzk.groth16.point_bytes import PointError
 
 MAX_DIGITS = 120
 
@@ -30,7 +30,7 @@ def decimal(value: object) -> int:
 
 def encode(be: bytes) -> list[str] | list[list[str]]:
     """A *be* point as JSON lists."""
-    values = [str(v) for v in points.coordinates(be)]
+    values = [str(v) for v in point_bytes.coordinates(be)]
     if len(values) == 2:
         return [*values, "1"] if any(be) else ["0", "1", "0"]
     if not any(be):
@@ -51,7 +51,7 @@ def decode(value: object, group: int) -> bytes:
     affine, z = flat[: 2 * group], flat[2 * group :]
     one = [1, 0][:group]
     if z == one:
-        be = points.from_coordinates(affine)
+        be = point_bytes.from_coordinates(affine)
         if not any(be):
             raise PointError("all coordinates are zero")
         return be

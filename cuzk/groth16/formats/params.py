@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cuzk.errors import FormatError
-from cuzk.groth16 import points
+from cuzk.groth16 import point_bytes
 from cuzk.groth16.formats.files import Path, atomic_write, map_file, unpack
 from cuzk.groth16.formats.vk import HEAD_BYTES, VerifyingKey, parse_binary
 
@@ -67,8 +67,8 @@ class PointList:
         row, message = first, "not an uncompressed encoding"
         for within, raw in enumerate(chunk):
             try:
-                points.from_zcash(raw.tobytes())
-            except points.PointError as error:
+                point_bytes.from_zcash(raw.tobytes())
+            except point_bytes.PointError as error:
                 row, message = first + within, str(error)
                 break
         if isinstance(index, slice):
@@ -149,7 +149,7 @@ class ParamsFile:
         """The key at the head of the file; with one IC point only if not `with_ic`."""
         data = self.data[: self._key_bytes if with_ic else HEAD_BYTES].tobytes()
         if not with_ic:
-            data += struct.pack(">I", 1) + points.to_zcash(points.G1_INFINITY)
+            data += struct.pack(">I", 1) + point_bytes.to_zcash(point_bytes.G1_INFINITY)
         key, _ = parse_binary(self.path, data)
         return replace(key, development=self.development)
 

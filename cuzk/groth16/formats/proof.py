@@ -16,12 +16,12 @@ import numpy as np
 
 from cuzk import strict_json
 from cuzk.errors import FormatError, ProofInvalid
-from cuzk.groth16 import points
+from cuzk.groth16 import point_bytes
 from cuzk.groth16.field import FR_MODULUS
 from cuzk.groth16.formats import jsonpoints
 from cuzk.groth16.formats.files import Path, read_small, unpack
 from cuzk.groth16.formats.vk import HEAD_BYTES, VerifyingKey, parse_binary
-from cuzk.groth16.points import NotInGroup, PointError
+from cuzk.groth16.point_bytes import NotInGroup, PointError
 
 PROOF_BYTES = 192
 
@@ -36,7 +36,7 @@ class Proof:
 
     def to_bytes(self) -> bytes:
         """The 192-byte form."""
-        return points.compress(self.a) + points.compress(self.b) + points.compress(self.c)
+        return point_bytes.compress(self.a) + point_bytes.compress(self.b) + point_bytes.compress(self.c)
 
     @staticmethod
     def from_bytes(data: bytes) -> Proof:
@@ -46,7 +46,7 @@ class Proof:
         elements = []
         for name, low, high in (("A", 0, 48), ("B", 48, 144), ("C", 144, 192)):
             try:
-                element = points.decompress(data[low:high])
+                element = point_bytes.decompress(data[low:high])
             except PointError as error:
                 raise type(error)(f"element {name}: {error}") from error
             if not any(element):

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 
 from cuzk import strict_json
 from cuzk.errors import FormatError
-from cuzk.groth16 import points
+from cuzk.groth16 import point_bytes
 from cuzk.groth16.formats import jsonpoints
 from cuzk.groth16.formats.files import Path, read_small, unpack
-from cuzk.groth16.points import PointError
+from cuzk.groth16.point_bytes import PointError
 
 HEAD_BYTES = 3 * 96 + 3 * 192
 FIXED = ("alpha_g1", "beta_g1", "beta_g2", "gamma_g2", "delta_g1", "delta_g2")
@@ -64,8 +64,8 @@ class VerifyingKey:
         """The binary form. Raises ValueError without the two G1 points that only it has."""
         if self.beta_g1 is None or self.delta_g1 is None:
             raise ValueError("the binary form of a verifying key needs beta and delta in G1, which the JSON form lacks")
-        fixed = b"".join(points.to_zcash(getattr(self, name)) for name in FIXED)
-        return fixed + struct.pack(">I", len(self.ic)) + b"".join(points.to_zcash(p) for p in self.ic)
+        fixed = b"".join(point_bytes.to_zcash(getattr(self, name)) for name in FIXED)
+        return fixed + struct.pack(">I", len(self.ic)) + b"".join(point_bytes.to_zcash(p) for p in self.ic)
 
     def to_json(self) -> str:
         """verification_key.json as snarkjs reads it. The pairing vk_alphabeta_12 is left out: no verifier uses it."""
@@ -94,7 +94,7 @@ def parse_binary(path: Path, data: bytes, base: int = 0) -> tuple[VerifyingKey, 
     at, fixed = 0, {}
     try:
         for name, size in zip(FIXED, FIXED_SIZES, strict=True):
-            fixed[name] = points.from_zcash(data[at : at + size])
+            fixed[name] = point_bytes.from_zcash(data[at : at + size])
             at += size
         (count,) = unpack(">I", data, at)
         if count * 96 > len(data) - at - 4:
@@ -105,7 +105,7 @@ def parse_binary(path: Path, data: bytes, base: int = 0) -> tuple[VerifyingKey, 
         at += 4
         ic = []
         for _ in range(count):
-            ic.append(points.from_zcash(data[at : at + 96]))
+            ic.append(point_bytes.from_zcash(data[at : at + 96]))
             at += 96
     except PointError as error:
         raise FormatError(path, str(error), offset=base + at, section="verifying key") from error

@@ -15,7 +15,7 @@ import numpy as np
 
 from cuzk import native
 from cuzk.errors import InputError
-from cuzk.groth16 import points
+from cuzk.groth16 import point_bytes
 from cuzk.groth16.field import FR_MODULUS, fr_array, fr_ints
 from cuzk.groth16.formats.proof import Proof
 from cuzk.groth16.key import Query
@@ -187,7 +187,7 @@ def epilogue(state: ProofState) -> Proof:
     b_g1 = _combine_g1((key.beta_g1, 1), (b_sum, 1), (key.delta_g1, s))
     b_g2 = native.msm_g2(np.concatenate([key.beta_g2, sums["b_g2"], key.delta_g2]), fr_array([1, 1, s]), threads=1)
     c = _combine_g1((l_sum, 1), (sums["h"], 1), (a, s), (b_g1, r), (key.delta_g1, -r * s % FR_MODULUS))
-    state.proof = Proof(points.from_mont(a), points.from_mont(b_g2), points.from_mont(c))
+    state.proof = Proof(point_bytes.from_mont(a), point_bytes.from_mont(b_g2), point_bytes.from_mont(c))
     return state.proof
 
 

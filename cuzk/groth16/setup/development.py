@@ -9,7 +9,7 @@ import numpy as np
 
 from cuzk import native
 from cuzk.errors import InputError
-from cuzk.groth16 import points
+from cuzk.groth16 import point_bytes
 from cuzk.groth16.ahead import ahead
 from cuzk.groth16.field import fr_array
 from cuzk.groth16.formats.files import Path
@@ -87,8 +87,8 @@ class _Maker:
         self.ic = native.fixed_base_g1(columns.ic())
 
     def verifying_key(self) -> VerifyingKey:
-        g1, g2 = ([points.from_mont(p) for p in group] for group in (self.g1, self.g2))
-        ic = tuple(points.from_mont(p) for p in self.ic)
+        g1, g2 = ([point_bytes.from_mont(p) for p in group] for group in (self.g1, self.g2))
+        ic = tuple(point_bytes.from_mont(p) for p in self.ic)
         return VerifyingKey(g1[0], g2[0], g2[1], g2[2], ic, g1[1], g1[2], development=self.mark)
 
     def _steps(self, what: str, count: int, group: int = 1) -> Iterator[tuple[int, int]]:

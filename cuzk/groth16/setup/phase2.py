@@ -17,7 +17,7 @@ import numpy as np
 
 from cuzk import native
 from cuzk.errors import InputError
-from cuzk.groth16 import points
+from cuzk.groth16 import point_bytes
 from cuzk.groth16.combine import combine
 from cuzk.groth16.formats.files import Path
 from cuzk.groth16.formats.ptau import PtauFile
@@ -70,8 +70,8 @@ def setup_phase2(
     def h_points() -> Iterator[np.ndarray]:
         yield np.ascontiguousarray(file.lagrange(TAU_G1, log_domain + 1)[1::2])
 
-    g1 = points.to_mont(points.G1_GENERATOR)
-    g2 = points.to_mont(points.G2_GENERATOR)
+    g1 = point_bytes.to_mont(point_bytes.G1_GENERATOR)
+    g2 = point_bytes.to_mont(point_bytes.G2_GENERATOR)
     first_private = system.n_public + 1
     ic = np.concatenate(list(l_points(0, first_private)))
     header = ZkeyHeader(
@@ -104,11 +104,11 @@ def setup_phase2(
     )
     write_zkey(out, lists, system, lambda: hashed.digest() + bytes(4))
     return VerifyingKey(
-        alpha_g1=points.from_mont(header.alpha_g1),
-        beta_g1=points.from_mont(header.beta_g1),
-        beta_g2=points.from_mont(header.beta_g2),
-        gamma_g2=points.G2_GENERATOR,
-        delta_g1=points.G1_GENERATOR,
-        delta_g2=points.G2_GENERATOR,
-        ic=tuple(points.from_mont(p) for p in ic),
+        alpha_g1=point_bytes.from_mont(header.alpha_g1),
+        beta_g1=point_bytes.from_mont(header.beta_g1),
+        beta_g2=point_bytes.from_mont(header.beta_g2),
+        gamma_g2=point_bytes.G2_GENERATOR,
+        delta_g1=point_bytes.G1_GENERATOR,
+        delta_g2=point_bytes.G2_GENERATOR,
+        ic=tuple(point_bytes.from_mont(p) for p in ic),
     )

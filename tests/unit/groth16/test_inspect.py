@@ -10,7 +10,7 @@ import pytest
 
 from cuzk.cli import main as cli
 from cuzk.errors import FormatError, InputError, ProofInvalid
-from cuzk.groth16 import points
+from cuzk.groth16 import point_bytes
 from cuzk.groth16.deep import deep_check
 from cuzk.groth16.field import FQ_MODULUS
 from cuzk.groth16.formats.zkey import ZkeyFile
@@ -59,10 +59,10 @@ def test_deep_counts_zeros_and_ones(circuits):
 
 
 BAD_POINTS = {
-    "not on the curve": lambda good: points.to_mont(
-        points.from_coordinates([points.coordinates(good)[0], points.coordinates(good)[1] ^ 1])
+    "not on the curve": lambda good: point_bytes.to_mont(
+        point_bytes.from_coordinates([point_bytes.coordinates(good)[0], point_bytes.coordinates(good)[1] ^ 1])
     ),
-    "outside the subgroup": lambda good: points.to_mont(off_subgroup()),
+    "outside the subgroup": lambda good: point_bytes.to_mont(off_subgroup()),
     "not below the modulus": lambda good: np.frombuffer(FQ_MODULUS.to_bytes(48, "little") + bytes(48), dtype=np.uint64).reshape(
         1, 12
     ),
@@ -76,7 +76,7 @@ def test_deep_names_the_bad_point(circuits, tmp_path, message):
     row = 700
     at = section.offset + 96 * row
     data = bytearray(path.read_bytes())
-    good = points.from_mont(np.frombuffer(bytes(data[at : at + 96]), dtype=np.uint64))
+    good = point_bytes.from_mont(np.frombuffer(bytes(data[at : at + 96]), dtype=np.uint64))
     data[at : at + 96] = BAD_POINTS[message](good).tobytes()
     (tmp_path / "bad.zkey").write_bytes(data)
     with pytest.raises(FormatError, match=f"section 9.*at byte {at}: point {row} .*{message}"):

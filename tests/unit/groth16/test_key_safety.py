@@ -7,7 +7,7 @@ import pytest
 
 from cuzk.cli.main import main
 from cuzk.errors import FormatError
-from cuzk.groth16 import points
+from cuzk.groth16 import point_bytes
 from cuzk.groth16.deep import deep_check
 from cuzk.groth16.field import FR_MODULUS
 from cuzk.groth16.formats.proof import Proof, proof_json, public_json
@@ -110,7 +110,7 @@ def test_deep_reads_every_fixed_point(key_with, tmp_path, suffix):
     data = path.read_bytes()
     for name in ("alpha_g1", "beta_g1", "delta_g1", "beta_g2", "gamma_g2", "delta_g2"):
         be = getattr(key, name)
-        raw = points.to_zcash(be) if suffix == "params" else points.to_mont(be).tobytes()
+        raw = point_bytes.to_zcash(be) if suffix == "params" else point_bytes.to_mont(be).tobytes()
         at = data.find(raw)
         assert at >= 0
         broken = bytearray(data)

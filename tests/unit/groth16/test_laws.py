@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cuzk import native
 from cuzk.errors import ProofInvalid
-from cuzk.groth16 import points
+from cuzk.groth16 import point_bytes
 from cuzk.groth16.convert import optimise
 from cuzk.groth16.field import FR_MODULUS, FR_R, fr_array, fr_ints, root_of_unity
 from cuzk.groth16.key import QUOTIENTS
@@ -158,17 +158,17 @@ def test_encodings_of_points_round_trip(k):
     for group in (G1Point, G2Point):
         point = group() * scalar
         be = bytes(point.to_xy_bytes_be())
-        assert points.compress(be) == bytes(point.to_compressed_bytes())
-        assert points.decompress(points.compress(be)) == be
-        assert points.from_zcash(points.to_zcash(be)) == be
-        assert points.from_mont(points.to_mont(be)) == be
+        assert point_bytes.compress(be) == bytes(point.to_compressed_bytes())
+        assert point_bytes.decompress(point_bytes.compress(be)) == be
+        assert point_bytes.from_zcash(point_bytes.to_zcash(be)) == be
+        assert point_bytes.from_mont(point_bytes.to_mont(be)) == be
 
 
 def test_generators_and_montgomery_constants():
     from py_arkworks_bls12381 import G1Point, G2Point
 
-    assert bytes(G1Point().to_xy_bytes_be()) == points.G1_GENERATOR
-    assert bytes(G2Point().to_xy_bytes_be()) == points.G2_GENERATOR
+    assert bytes(G1Point().to_xy_bytes_be()) == point_bytes.G1_GENERATOR
+    assert bytes(G2Point().to_xy_bytes_be()) == point_bytes.G2_GENERATOR
     assert pow(root_of_unity(32, 5), 1 << 31, FR_MODULUS) == FR_MODULUS - 1
     assert root_of_unity(2, 5) in (root_of_unity(2, 7), FR_MODULUS - root_of_unity(2, 7))
     assert root_of_unity(10, 5) != root_of_unity(10, 7)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from cuzk.errors import FormatError, InputError, ProofInvalid
-from cuzk.groth16 import points
+from cuzk.groth16 import point_bytes
 from cuzk.groth16.field import FQ_MODULUS, FR_MODULUS
 from cuzk.groth16.formats.proof import Proof, proof_json, read_bundle, read_proofs, read_public
 from cuzk.groth16.formats.vk import VerifyingKey, parse_binary, read_vk
@@ -29,9 +29,9 @@ def off_subgroup() -> bytes:
         square = (x**3 + 4) % FQ_MODULUS
         y = pow(square, (FQ_MODULUS + 1) // 4, FQ_MODULUS)
         if y * y % FQ_MODULUS == square:
-            be = points.from_coordinates([x, y])
-            with pytest.raises(points.PointError, match="subgroup"):
-                points.load(be)
+            be = point_bytes.from_coordinates([x, y])
+            with pytest.raises(point_bytes.PointError, match="subgroup"):
+                point_bytes.load(be)
             return be
 
 
@@ -90,7 +90,7 @@ def test_public_json_is_read_strictly(tmp_path):
 def test_points_off_the_curve_or_subgroup_are_not_accepted(chain):
     verifier, proof, public = chain
     assert verifier.accepts(proof, public)
-    off_curve = points.from_coordinates([points.coordinates(proof.a)[0], points.coordinates(proof.a)[1] ^ 1])
+    off_curve = point_bytes.from_coordinates([point_bytes.coordinates(proof.a)[0], point_bytes.coordinates(proof.a)[1] ^ 1])
     for bad in (off_curve, off_subgroup()):
         for field in ("a", "c"):
             forged = replace(proof, **{field: bad})
@@ -109,13 +109,13 @@ def test_192_bytes_round_trip_and_their_flags(chain):
     for at, mask in ((0, 0x80), (48, 0x80), (144, 0x80), (0, 0x40)):
         bad = bytearray(data)
         bad[at] ^= mask
-        with pytest.raises(points.PointError):
+        with pytest.raises(point_bytes.PointError):
             Proof.from_bytes(bytes(bad))
-    infinity = points.compress(points.G1_INFINITY) + data[48:]
-    with pytest.raises(points.PointError, match="infinity"):
+    infinity = point_bytes.compress(point_bytes.G1_INFINITY) + data[48:]
+    with pytest.raises(point_bytes.PointError, match="infinity"):
         Proof.from_bytes(infinity)
     negated = bytes([data[0] ^ 0x20]) + data[1:]
-    assert points.coordinates(Proof.from_bytes(negated).a)[1] == FQ_MODULUS - points.coordinates(proof.a)[1]
+    assert point_bytes.coordinates(Proof.from_bytes(negated).a)[1] == FQ_MODULUS - point_bytes.coordinates(proof.a)[1]
 
 
 def test_binary_verifying_key_round_trip(circuits):

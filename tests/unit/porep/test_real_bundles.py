@@ -4,7 +4,7 @@ import pytest
 
 from cuzk import native
 from cuzk.cli.main import main
-from cuzk.groth16 import points
+from cuzk.groth16 import point_bytes
 from cuzk.groth16.field import FR_MODULUS
 from cuzk.groth16.formats.proof import Proof
 from cuzk.groth16.formats.vk import VerifyingKey
@@ -67,11 +67,11 @@ def decompressed_key(raw: bytes) -> VerifyingKey:
     sizes = [48, 48, 96, 96, 48, 96]
     ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
     alpha, beta1, beta2, gamma2, delta1, delta2 = (
-        points.decompress(raw[end - size : end]) for end, size in zip(ends, sizes, strict=True)
+        point_bytes.decompress(raw[end - size : end]) for end, size in zip(ends, sizes, strict=True)
     )
     count = int.from_bytes(raw[ends[-1] : ends[-1] + 4], "big")
     at = ends[-1] + 4
-    ic = tuple(points.decompress(raw[at + 48 * i : at + 48 * i + 48]) for i in range(count))
+    ic = tuple(point_bytes.decompress(raw[at + 48 * i : at + 48 * i + 48]) for i in range(count))
     assert at + 48 * count == len(raw)
     return VerifyingKey(alpha, beta2, gamma2, delta2, ic, beta1, delta1)
 
