@@ -20,7 +20,7 @@ import numpy as np
 
 from cuzk import strict_json
 from cuzk.errors import CuzkError, FormatError, InputError
-from cuzk.groth16 import points
+from cuzk.groth16 import point_bytes
 from cuzk.groth16.convert import optimise
 from cuzk.groth16.formats.ckey import CkeyArrays, CkeyFile, write_ckey
 from cuzk.groth16.formats.files import read_small
@@ -223,9 +223,9 @@ def convert_params(
     vk = file.verifying_key()
     steps = _Steps(sum(part.count for part in file.lists.values()), progress)
     arrays = CkeyArrays(
-        g1=np.concatenate([points.to_mont(p) for p in (vk.alpha_g1, vk.beta_g1, vk.delta_g1)]),  # type: ignore[arg-type]
-        g2=np.concatenate([points.to_mont(p) for p in (vk.beta_g2, vk.gamma_g2, vk.delta_g2)]),
-        ic=np.concatenate([points.to_mont(p) for p in vk.ic]),
+        g1=np.concatenate([point_bytes.to_mont(p) for p in (vk.alpha_g1, vk.beta_g1, vk.delta_g1)]),  # type: ignore[arg-type]
+        g2=np.concatenate([point_bytes.to_mont(p) for p in (vk.beta_g2, vk.gamma_g2, vk.delta_g2)]),
+        ic=np.concatenate([point_bytes.to_mont(p) for p in vk.ic]),
         a_wires=wires["a"].astype(np.uint32), a_points=steps.array(params, file.lists["a"]),
         b_wires=wires["b_g1"].astype(np.uint32), b_g1_points=steps.array(params, file.lists["b_g1"]),
         b_g2_points=steps.array(params, file.lists["b_g2"]), l_points=steps.array(params, file.lists["l"]),
