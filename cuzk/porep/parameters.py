@@ -121,7 +121,7 @@ def _remembered() -> dict[str, Any]:
 
 
 def _remember(place: str, entry: list[Any]) -> None:
-    """What cannot be remembered is computed again."""
+    """A digest that cannot be remembered is computed again."""
     try:
         cache_folder().mkdir(parents=True, exist_ok=True)
         write_text(cache_folder() / "digests.json", json.dumps({**_remembered(), place: entry}, indent=1) + "\n")
