@@ -150,15 +150,23 @@ class BatchAdd:
         self._sum.free()
 
     def run(self, points: int, bitmap: int, stream: Any, first_sum: int | None = None) -> BatchAddHandle:
-        """Enqueues the sum; returns at once.
+        """Enqueues the sum; returns at once. Arguments as of `add`."""
+        plan, device, at = self.plan, self.device, self._at
+        if plan.n == 0:
+            return BatchAddHandle(device, plan, None, self._sum.array)
+        self.add(points, bitmap, at["sum"], stream, first_sum)
+        device.copy(self._sum.address, at["sum"], POINT_BYTES[plan.group], stream)
+        device.record(self._done, stream)
+        return BatchAddHandle(device, plan, self._done, self._sum.array)
+
+    def add(self, points: int, bitmap: int, out: int, stream: Any, first_sum: int | None = None) -> None:
+        """Enqueues the sum, which comes to the device address `out`; returns at once.
 
         points: device address of n affine points, mont. bitmap: device address of ceil(n / 32) words, bit i of word i // 32 for
         point i; later bits are ignored. No more than plan.selected bits may be set. first_sum: with plan.pair_sums, how many
         points behind `points` the sums begin; None: n.
         """
         plan, device, at = self.plan, self.device, self._at
-        if plan.n == 0:
-            return BatchAddHandle(device, plan, None, self._sum.array)
         first_sum = (plan.n if first_sum is None else first_sum) if plan.pair_sums else 0
         if first_sum + plan.n // 2 > MAX_INDEX:
             raise ValueError(f"sums of pairs {first_sum} points on are outside 0 .. 2^30")
@@ -185,8 +193,11 @@ class BatchAdd:
         device.launch(kernel, FINISH_BLOCKS, TAIL_THREADS, left, stream, shared_bytes=shared)
         finished = (at["result"], 0, u32(1), points, at["pool"], at["partial"] + FINISH_BLOCKS * size)
         device.launch(kernel, 1, TAIL_THREADS, finished, stream, shared_bytes=shared)
-        both = (0, 0, u32(FINISH_BLOCKS + 1), at["partial"], at["pool"], at["sum"])
-        device.launch(kernel, 1, TAIL_THREADS, both, stream, shared_bytes=shared)
-        device.copy(self._sum.address, at["sum"], size, stream)
-        device.record(self._done, stream)
-        return BatchAddHandle(device, plan, self._done, self._sum.array)
+        add_up(device, plan.group, at["partial"], FINISH_BLOCKS + 1, out, stream)
+
+
+def add_up(device: Any, group: Group, points: int, count: int, out: int, stream: Any) -> None:
+    """Enqueues the sum of `count` points at address `points`, a few hundred, to address `out`: one block."""
+    kernel = device.kernel(tail_module(group), f"sum_points_{group}")
+    args = (0, 0, u32(count), points, points, out)
+    device.launch(kernel, 1, TAIL_THREADS, args, stream, shared_bytes=TAIL_THREADS * XYZZ_BYTES)

@@ -23,6 +23,8 @@ from cuzk.gpu.staging import STAGED_FROM, copy_staged
 
 KEEP_ALL = (1 << 63) - 1
 """Bytes that a pool may keep."""
+REGISTER_READ_ONLY = 8
+"""cudaHostRegisterReadOnly."""
 PINNED_BLOCK = 1 << 14
 """Bytes of the blocks of pinned memory that are kept; smaller ones take as much."""
 
@@ -282,9 +284,12 @@ class CudaDevice:
                     raise error from fault
 
     @_checked("cudaHostRegister")
-    def register(self, address: int, size_bytes: int) -> None:
-        """Locks the pages of host memory, so that copies from it are DMA. HostMemoryRefused if they cannot be locked."""
-        self._page_lock(size_bytes, self.cupy.cuda.runtime.hostRegister, address, size_bytes, 0)
+    def register(self, address: int, size_bytes: int, read_only: bool = False) -> None:
+        """Locks the pages of host memory, so that copies from it are DMA. HostMemoryRefused if they cannot be locked.
+
+        `read_only`: pages that this process may not write, of a mapped file say (CudaError where the system cannot lock such)."""
+        flags = REGISTER_READ_ONLY if read_only else 0
+        self._page_lock(size_bytes, self.cupy.cuda.runtime.hostRegister, address, size_bytes, flags)
 
     def _page_lock(self, size_bytes: int, call: Callable[..., Any], *args: int) -> Any:
         try:

@@ -8,6 +8,7 @@ sum of 2^(first bit of the set) * (2^column_bits * Rows + Columns).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,13 @@ from cuzk.gpu.segments import (
 def plan_bytes(n: int, group: Group, budget_bytes: int, residency: Residency = "device", **shape: Any) -> int:
     """Exactly the bytes of VRAM that an Msm of this shape allocates for itself; OutOfMemoryError if none fits the budget."""
     return plan_msm(n, group, budget_bytes, residency=residency, **shape).workspace_bytes
+
+PointPart = tuple[int, int, int]
+"""Of streamed points: index of the first, their number, and where they lie on the device."""
+
+
+def _nothing() -> None:
+    """No pause."""
 
 
 class MsmHandle:
@@ -91,7 +99,6 @@ class Msm:
             return MsmHandle(device, plan, None, self._sums.array)
         if plan.residency == "pinned" and copy_stream is None:
             raise ValueError("a plan with pinned points needs a copy stream")
-        folds = plan.folds()
         for index in range(plan.chunks):
             first = index * plan.chunk
             count = min(plan.chunk, plan.n - first)
@@ -101,19 +108,58 @@ class Msm:
                 chunk_points, chunk_scalars, stride = at[f"points_{side}"], at[f"scalars_{side}"], count
             else:
                 chunk_points, chunk_scalars, stride = points + first * plan.point_bytes, scalars + first * 32, plan.n
-            for fold_first, fold_sets in folds:
-                # With one chunk, every fold begins where the one before it did.
-                held = at["buckets"] + (plan.buckets(0, fold_first) * plan.point_bytes if plan.chunks > 1 else 0)
-                for first_set in range(fold_first, fold_first + fold_sets, plan.group_sets):
-                    sets = min(plan.group_sets, plan.sets - first_set)
-                    buckets = held + plan.buckets(fold_first, first_set - fold_first) * plan.point_bytes
-                    self._sort(chunk_scalars, count, stride, first_set, sets, scalars_mont, stream)
-                    self._fill(chunk_points, count, first_set, sets, buckets, index > 0, stream)
-                if index == plan.chunks - 1:
-                    self._reduce(fold_first, fold_sets, held, stream)
+            last = index == plan.chunks - 1
+            self._add_chunk(chunk_points, chunk_scalars, count, stride, index > 0, last, scalars_mont, stream, _nothing)
             if plan.residency == "pinned":
                 device.record(self._used[index % 2], stream)
-        device.copy(self._sums.address, at["sums_out"], 2 * plan.sets * plan.point_bytes, stream)
+        return self._end(stream)
+
+    def run_streamed(
+        self, parts: Iterable[PointPart], scalars: int, stream: Any, *, scalars_mont: bool = False, pause: Callable[[], None]
+    ) -> MsmHandle:
+        """Enqueues the MSM of points that come part by part, each once and in any order; returns when the last part is queued.
+
+        A part is there for work queued until the next is asked for. scalars: address of n * 32 bytes on the device. `pause` is
+        called between pieces of work of a few milliseconds.
+        """
+        plan, done = self.plan, 0
+        if plan.residency != "streamed":
+            raise ValueError("this plan is not for streamed points")
+        if plan.n == 0:
+            return MsmHandle(self.device, plan, None, self._sums.array)
+        for first, count, points in parts:
+            if plan.chunks == 1 and count < plan.n:
+                raise ValueError(f"a part of {count} points for an MSM that was planned for all {plan.n} at once")
+            for begin in range(0, count, plan.chunk):
+                piece = min(plan.chunk, count - begin)
+                last = done + piece == plan.n
+                at = (points + begin * plan.point_bytes, scalars + (first + begin) * 32)
+                self._add_chunk(*at, piece, plan.n, done > 0, last, scalars_mont, stream, pause)
+                done += piece
+        if done != plan.n:
+            raise ValueError(f"{done} points came for an MSM of {plan.n}")
+        return self._end(stream)
+
+    def _add_chunk(self, points: int, scalars: int, count: int, stride: int, merge: bool, last: bool, scalars_mont: bool,
+                   stream: Any, pause: Callable[[], None]) -> None:  # fmt: skip
+        """A chunk into the buckets; after the `last` one they are reduced."""
+        plan, at = self.plan, self._at
+        whole = merge or not last  # more than this chunk: the buckets of all sets are kept
+        for fold_first, fold_sets in plan.folds():
+            # With one chunk, every fold begins where the one before it did.
+            held = at["buckets"] + (plan.buckets(0, fold_first) * plan.point_bytes if whole else 0)
+            for first_set in range(fold_first, fold_first + fold_sets, plan.group_sets):
+                sets = min(plan.group_sets, plan.sets - first_set)
+                buckets = held + plan.buckets(fold_first, first_set - fold_first) * plan.point_bytes
+                self._sort(scalars, count, stride, first_set, sets, scalars_mont, stream)
+                self._fill(points, count, first_set, sets, buckets, merge, stream)
+                pause()
+            if last:
+                self._reduce(fold_first, fold_sets, held, stream)
+
+    def _end(self, stream: Any) -> MsmHandle:
+        plan, device = self.plan, self.device
+        device.copy(self._sums.address, self._at["sums_out"], 2 * plan.sets * plan.point_bytes, stream)
         device.record(self._done, stream)
         return MsmHandle(device, plan, self._done, self._sums.array)
 

@@ -20,7 +20,7 @@ from cuzk.errors import OutOfMemoryError
 from cuzk.gpu.arena import Layout, aligned
 
 Group = Literal["g1", "g2"]
-Residency = Literal["device", "pinned"]
+Residency = Literal["device", "pinned", "streamed"]
 
 POINT_BYTES: dict[str, int] = {"g1": 96, "g2": 192}
 LANES: dict[str, int] = {"g1": 1, "g2": 2}
@@ -281,7 +281,8 @@ def plan_msm(
 ) -> MsmPlan:
     """The cheapest plan whose temporaries fit the budget; OutOfMemoryError naming need and budget if none does.
 
-    `residency` says where points and scalars lie: "device" (the caller's memory, not counted) or "pinned" (streamed in chunks,
+    `residency` says where points and scalars lie: "device" (the caller's memory, not counted), "pinned" (both streamed in chunks
+    through memory that is counted) or "streamed" (scalars on the device, points handed over in parts of at most `max_chunk`, not
     counted). `max_chunk` bounds the points of a chunk. `tables` > 1 needs the points times 2^(table_shift_bits(j)), one table
     after another, which fixes digit_bits. `digit_bits`: of the widest digit, at most (the bits are spread evenly).
     """
@@ -289,6 +290,8 @@ def plan_msm(
         raise ValueError(f"{n} points in {tables} tables are outside 0 .. 2^30")
     if tables > 1 and digit_bits is None:
         raise ValueError("tables are made for one number of digit bits: name it")
+    if residency == "streamed" and (tables > 1 or max_chunk is None):
+        raise ValueError("streamed points have no tables, and come in parts of a given size")
     if digit_bits is not None and not 2 <= digit_bits <= MAX_DIGIT_BITS:
         raise ValueError(f"digits of {digit_bits} bits are outside 2 .. {MAX_DIGIT_BITS}")
     if max_chunk is None:

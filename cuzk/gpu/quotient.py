@@ -12,6 +12,7 @@ two middle passes are one kernel. The scalars come out in std form: a factor rid
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from cuzk.gpu.ntt import Tables, launch_bit_reverse, launch_passes
@@ -73,10 +74,14 @@ class Quotient:
             launch_passes(self.device, self.back, self.tables, a, stream)
             launch_bit_reverse(self.device, a, self.log_n, stream)
 
-    def run(self, a: int, b: int, c: int, stream: Any) -> None:
-        """Everything, on one stream; returns at once."""
+    def run(self, a: int, b: int, c: int, stream: Any, pause: Callable[[], None] | None = None) -> None:
+        """Everything, on one stream; returns at once, or, with `pause`, which is called between passes, when it lets it."""
         for which, data in zip(polynomials(self.kind), (a, b, c), strict=False):
-            self.to_coset(which, data, stream)
+            calls = self.calls[which]
+            for call in calls[:-1] if which == self.last else calls:
+                launch_passes(self.device, [call], self.tables, data, stream)
+                if pause is not None:
+                    pause()
         self.combine(a, b, c, stream)
 
     @staticmethod

@@ -151,6 +151,18 @@ def gather_points(device: Any, group: Group, rows: int, count: int, points: int,
         )  # fmt: skip
 
 
+def gather_points_within(
+    device: Any, group: Group, rows: int, count: int, first: int, n: int, points: int, out: int, stream: Any
+) -> None:
+    """Enqueues out[i] = points[rows[i] - first] for the rows among first .. first + n - 1; the others' places stay as they are."""
+    if count and n:
+        # a list of rows is read once for every part of the points: 4 bytes a row against 96 or 192 a point
+        device.launch(
+            device.kernel(MODULE, "gather_rows_within"), 8 * device.multiprocessors, 256,
+            (rows, u32(count), u32(first), u32(n), u32(POINT_BYTES[group] // UNIT_BYTES), points, out), stream,
+        )  # fmt: skip
+
+
 def list_finite(device: Any, group: Group, rows: int, points: int, finite: int, stream: Any) -> None:
     """Enqueues the bitmap of the points that are not infinity: ceil(rows / 32) words at `finite`."""
     if rows:

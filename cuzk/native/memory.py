@@ -9,6 +9,7 @@ memory, so host and device pools are told apart in what it reports.
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 
@@ -24,8 +25,8 @@ class HostBuffer:
 
     __slots__ = ("_fd", "_map", "nbytes", "touched")
 
-    def __init__(self, nbytes: int, device_like: bool = False) -> None:
-        """Raises MemoryError if the system refuses."""
+    def __init__(self, nbytes: int, device_like: bool = False, huge: bool = False) -> None:
+        """`huge`: in huge pages, where the system has them. Raises MemoryError if the system refuses."""
         self.nbytes, self.touched = nbytes, 0
         self._fd = -1
         length = max(nbytes, 1)
@@ -36,6 +37,9 @@ class HostBuffer:
                 self._map = mmap.mmap(self._fd, length)
             else:
                 self._map = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+                if huge:
+                    with contextlib.suppress(OSError, AttributeError):
+                        self._map.madvise(mmap.MADV_HUGEPAGE)
         except OSError as error:
             if self._fd >= 0:
                 os.close(self._fd)

@@ -76,6 +76,18 @@ CUZK_KERNEL(256, 8) gather_rows(const u32* rows, u32 count, u32 units, const uin
     }
 }
 
+// out[i] = points[rows[i] - first] where that row is one of the `n` from `first` on; other places stay as they are. So a list may
+// pass by in parts, in any order.
+CUZK_KERNEL(256, 8)
+gather_rows_within(const u32* rows, u32 count, u32 first, u32 n, u32 units, const uint4* points, uint4* out) {
+    const u64 all = static_cast<u64>(count) * units;
+    for (u64 i = global_thread(); i < all; i += global_threads()) {
+        const u32 point = static_cast<u32>(i / units), unit = static_cast<u32>(i - static_cast<u64>(point) * units);
+        const u32 row = rows[point] - first;  // far above n for a row before the first
+        if (row < n) out[i] = points[static_cast<u64>(row) * units + unit];
+    }
+}
+
 // finite: bit i of the bitmap says whether point i, `units` 16-byte words, is anything but zeros (infinity). A thread a point.
 CUZK_KERNEL(256, 8) finite_rows(const uint4* points, u32 units, u32 rows, u32* finite) {
     const u32 row = global_thread();

@@ -99,7 +99,7 @@ class EmulatedDevice:
 
     def use(self) -> None: ...
 
-    def register(self, address: int, size_bytes: int) -> None:
+    def register(self, address: int, size_bytes: int, read_only: bool = False) -> None:
         assert address not in self.registered, "registered twice"
         self.registered.add(address)
 
