@@ -29,6 +29,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.executor import SCENARIO, cuzk  # noqa: E402
 from cuzk.groth16.load import load_key, open_witness  # noqa: E402
+from cuzk.model.units import parse_bytes as read_bytes  # noqa: E402
 from cuzk.native.memory import process_resident_bytes  # noqa: E402
 from cuzk.trace.event import Event  # noqa: E402
 from cuzk.trace.spans import spans  # noqa: E402
@@ -36,6 +37,11 @@ from cuzk.trace.spans import spans  # noqa: E402
 ON_GPU = "srs: vram, pce: vram, quotient: c-free, matvec: gpu, prep_msm: gpu, b_g2_msm: gpu"
 SUSTAINED = "pw: 3, gw: 2, j: 2, prestage: before-mutex"
 """The next partition's bits are uploaded while this one is proved: memory for two is there."""
+LEAN = tuple(
+    f"pw: 3, gw: {gw}, j: 2, srs: {srs}, pce: vram, quotient: c-free, matvec: gpu, prep_msm: gpu, b_g2_msm: gpu"
+    for srs, gw in (("split", 2), ("split", 3), ("mmap", 3))
+)
+"""Policies for a GPU that does not hold the key: sets on it, and where the key is."""
 ON_CPU = "srs: mmap, quotient: c-free"
 GPU_STEPS = ("upload", "prep_msm", "matvec", "ntt_h", "msm_h", "batch_add", "tail_msm", "b_g2_msm")
 SHM = Path("/dev/shm")
@@ -108,9 +114,10 @@ def work_folder(given: str | None, need_bytes: int) -> tuple[Path, bool]:
 
 
 def prove(name: str, key: Any, witness: Any, policy: str, proofs: int, partitions: int, work: Path,
-          traces: Path, make_device: Any, warm: int, learn_from: Path | None = None) -> dict[str, Any]:  # fmt: skip
+          traces: Path, make_device: Any, warm: int, learn_from: Path | None = None,
+          vram_bytes: int | None = None) -> dict[str, Any]:  # fmt: skip
     """One run, as `cuzk run` does it, predicted first if there is an earlier run's trace to learn from. The first `warm`
-    partitions do not count in the steps' times."""
+    partitions do not count in the steps' times. `vram_bytes`: what the books have of a GPU."""
     from cuzk.exec.run import Proving, bind, prove_with
     from cuzk.model import load_scenario
 
@@ -118,6 +125,9 @@ def prove(name: str, key: Any, witness: Any, policy: str, proofs: int, partition
     path.write_text(SCENARIO.format(policy="{" + policy + "}", proofs=proofs))
     scenario = load_scenario(path)
     scenario = scenario.model_copy(update={"circuit": scenario.circuit.model_copy(update={"partitions": partitions})})
+    if vram_bytes is not None:
+        capped = tuple(gpu.model_copy(update={"vram": vram_bytes}) for gpu in scenario.machine.gpus)
+        scenario = scenario.model_copy(update={"machine": scenario.machine.model_copy(update={"gpus": capped})})
     idle_bytes = process_resident_bytes()
     bound = bind(scenario, key, [witness], Proving(str(key.path), ()), idle_bytes=idle_bytes, make_device=make_device)
     trace = traces / f"{name}.jsonl"
@@ -138,6 +148,19 @@ def prove(name: str, key: Any, witness: Any, policy: str, proofs: int, partition
     for step, figures in row["step_ms"].items():
         say(f"    {step:16} {figures['median']:10.3f} ms  ({figures['min']:.3f} to {figures['max']:.3f})")
     return row
+
+
+def lean_row(cap: str, row: dict[str, Any]) -> dict[str, Any]:
+    """What is told of a run with little VRAM."""
+    level = row["peaks"].get("vram:0", {})
+    return {
+        "vram": cap, "policy": row["policy"], "vram_cap_bytes": read_bytes(cap), "vram_peak_bytes": level.get("resident_bytes"),
+        "booked_peak_bytes": level.get("live_bytes"), "s_per_proof": row["s_per_proof"],
+        "predicted_s_per_proof": (row["predicted"] or {}).get("s_per_proof"), "load_s": row["load_s"],
+        "verified_partitions": row["verified_partitions"], "exit_code": row["exit_code"], "error": row["error"],
+        "ram_peak_bytes": row["peaks"].get("ram", {}).get("resident_bytes"), "step_ms": row["step_ms"],
+        "start_to_proof_ms": row["start_to_proof_ms"], "gpu_idle_ms": row["gpu_idle_ms"],
+    }  # fmt: skip
 
 
 def predict(scenario: Any, learn_from: Path, calibration: Path) -> dict[str, Any]:
@@ -219,6 +242,8 @@ def main() -> int:
     parser.add_argument("--partitions", type=int, default=10, metavar="N", help="of a proof in the sustained run (default: 10)")
     parser.add_argument("--sustained", default=SUSTAINED, metavar="POLICY", help=f"default: {SUSTAINED}")
     parser.add_argument("--policy", default="", metavar="POLICY", help="of all runs, besides: 'key_tables: pair-sums'")
+    parser.add_argument("--vram", action="append", default=[], metavar="SIZE", help="only runs with so little of it (16GiB)")
+    parser.add_argument("--lean", action="append", default=[], metavar="POLICY", help=f"with --vram, may be repeated: {LEAN[0]}")
     parser.add_argument("-o", "--output", metavar="FILE", help="JSON")
     args = parser.parse_args()
     copies = args.challenges or (18 if args.sector in ("32GiB", "64GiB") else 2)
@@ -248,6 +273,15 @@ def main() -> int:
 
             placed = ON_GPU
         runs = [("alone", "pw: 1, gw: 1, j: 1", args.alone, 1, 1), ("sustained", args.sustained, args.proofs, args.partitions, 0)]
+        for cap in args.vram:
+            for number, lean in enumerate(args.lean or LEAN):
+                name = f"lean-{cap}-{number}"
+                shape = (key, witness, lean, args.proofs, args.partitions, work, traces, make_device, 0)
+                row = prove(name, *shape, vram_bytes=read_bytes(cap))
+                document["runs"].append(lean_row(cap, row))
+                code = code or row["exit_code"]
+        if args.vram:
+            runs = []
         earlier: Path | None = None
         for name, policy, proofs, partitions, warm in runs:
             if proofs:

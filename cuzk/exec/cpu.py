@@ -45,6 +45,8 @@ class SetState:
     device_splits: dict[str, Any] = field(default_factory=dict)
     """Query -> its split, where a GPU has made it; scalars are Montgomery if `tails_mont`, else canonical."""
     tails_mont: bool = False
+    ride: Any = None
+    """A round of a streamed key, once it has passed by (cuzk.groth16.gpu.key_pass.Ride)."""
 
 
 @dataclass(frozen=True)

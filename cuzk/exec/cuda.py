@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from cuzk import native
-from cuzk.errors import DeviceLost, InputError
+from cuzk.errors import DeviceLost, InputError, OutOfMemoryError
 from cuzk.exec.cpu import CpuDevice, SetState
 from cuzk.exec.device import Allocation, Work
 from cuzk.exec.sets import Set
+from cuzk.gpu.locking import LockedMemory, lock_in_place, locked_copy
 from cuzk.gpu.matvec import FR_BYTES
 from cuzk.groth16.gpu import assignment
-from cuzk.groth16.gpu.proving_gpu import ProvingGpu
+from cuzk.groth16.gpu.proving_gpu import ProvingGpu, lists_of
 from cuzk.groth16.gpu.sums import Pending, Sums
 from cuzk.groth16.prover.quotient import NEEDS_C
 from cuzk.groth16.prover.steps import G1_QUERIES
@@ -58,6 +59,9 @@ class CudaProver(CpuDevice):
         self._open_gpu = open_gpu or _cuda_device
         self._gpus: list[ProvingGpu] = []
         self._turn_s: float | None = None
+        self._lists: dict[str, Any] = {}
+        """Of a streamed key, in the host's memory; `_locked` if page-locked there."""
+        self._locked: LockedMemory | None = None
 
     # -- life --------------------------------------------------------------------------------------------
 
@@ -65,6 +69,7 @@ class CudaProver(CpuDevice):
         """Raises HardwareMissing without a usable GPU, InputError for a pipeline that it cannot walk."""
         _refuse(plan.policy)
         self._multiplies, self._splits = plan.policy.matvec == "gpu", plan.policy.prep_msm == "gpu"
+        self._streams = streams_key(plan.policy)
         super().open(plan)
         if self._whole:
             raise InputError("the cuda device proves partition by partition; this pipeline hands it whole proofs")
@@ -80,6 +85,8 @@ class CudaProver(CpuDevice):
             gpu = ProvingGpu(self._open_gpu(index))
             self._gpus.append(gpu)
             _refuse_larger(plan, index, gpu.device.multiprocessors)
+            if f"vram:{index}" in plan.pools:  # the context is there already
+                gpu.device.limit_bytes = plan.pools[f"vram:{index}"] - plan.scenario.machine.gpus[index].context
             gpu.device.compile(_modules(plan.policy))
             # rows that the GPU makes from a canonical witness are canonical, all others Montgomery
             gpu.place_quotient(self.key, self.quotient, mont=template or not self._multiplies)
@@ -93,11 +100,17 @@ class CudaProver(CpuDevice):
             gpu.device.use()
             gpu.free()
         self._gpus = []
+        if self._locked is not None:
+            self._locked.free()
+            self._locked = None
         super().close()
 
     def _reside(self, what: str) -> None:
         """Asked once for each pool, so perhaps for every GPU: what is there already stays."""
         policy = self._plan.policy
+        if what == "srs" and self._streams:
+            self._place_lists(policy.srs in ("pinned", "split"))
+            return
         if what != "srs" or policy.srs not in ("vram", "pinned"):
             super()._reside(what)
         for gpu in self._gpus:
@@ -108,9 +121,28 @@ class CudaProver(CpuDevice):
             if what == "pce" and self._multiplies and not gpu.has_matrices:
                 gpu.place_matrices(self.key, self.quotient, self._splits)
 
+    def _place_lists(self, locked: bool) -> None:
+        """The lists of a streamed key, once for all GPUs; page-locked where they lie, or else as a copy."""
+        if self._lists:
+            return
+        lists = lists_of(self.key, self.quotient, True)
+        if locked:
+            device = self._gpus[0].device
+            device.use()
+            found = lock_in_place(device, list(lists.values()))
+            self._locked = found if found is not None else locked_copy(device, list(lists.values()))
+            lists = dict(zip(lists, self._locked.arrays, strict=True))
+        self._lists = lists
+
     # -- memory ------------------------------------------------------------------------------------------
 
     def allocate(self, request: Allocation) -> Any:
+        if request.buffer == "key_ring":
+            gpu = self._gpus[request.gpu]
+            gpu.device.use()
+            if gpu.streamed is None:
+                borders = self._locked.borders if self._locked is not None else []
+                gpu.stream_key(self.key, self.quotient, self._lists, request.nbytes, self._locked is not None, borders)
         if request.set is None or not request.pool.startswith("vram"):
             return super().allocate(request)
         gpu = self._gpus[request.gpu]
@@ -216,15 +248,36 @@ class CudaProver(CpuDevice):
     def _ntt_h(self, gpu: ProvingGpu, state: SetState, work: Work) -> None:
         assert gpu.quotient is not None
         a, b, *c = self._polynomials(state)
-        gpu.quotient.run(a, b, c[0] if c else 0, gpu.stream())
+        if gpu.turns is None:
+            gpu.quotient.run(a, b, c[0] if c else 0, gpu.stream())
+            return
+        with gpu.turns.turn() as turn:
+            gpu.quotient.run(a, b, c[0] if c else 0, turn.stream, turn.pause)
 
     def _msm_h(self, gpu: ProvingGpu, state: SetState, work: Work) -> None:
         n = self.key.domain - (self.quotient == "bellman")
-        points, scalars = gpu.points["h"], int(state.device["d_a"].address)
+        scalars = int(state.device["d_a"].address)
         with Sums(gpu, state.device["msm_h_temps"]) as sums:
-            state.circuits[0].sums["h"] = sums.msm("g1", n, points, scalars, on_device=gpu.key_on_device)()
+            if gpu.streamed is not None:
+                state.circuits[0].sums["h"] = sums.streamed_h(n, scalars)()
+            else:
+                points = gpu.points["h"]
+                state.circuits[0].sums["h"] = sums.msm("g1", n, points, scalars, on_device=gpu.key_on_device)()
+
+    def _ride(self, gpu: ProvingGpu, state: SetState) -> None:
+        """A streamed key passes by: the sums of the ones, and the points of the tails into `d_tails`."""
+        assert gpu.streamed is not None and gpu.streamed.key_pass is not None
+        block, key_pass = state.device["d_tails"], gpu.streamed.key_pass
+        need_bytes = key_pass.ride_bytes(state.device_splits)
+        if need_bytes > block.size_bytes:
+            raise OutOfMemoryError(f"VRAM: the tails' points need {need_bytes} bytes, {block.size_bytes} are granted")
+        state.ride = key_pass.ride(state.device_splits, block.address)
+        state.circuits[0].sums.update({f"{name}_ones": state.ride.sums[name] for name in G1_QUERIES})
 
     def _batch_add(self, gpu: ProvingGpu, state: SetState, work: Work) -> None:
+        if gpu.streamed is not None:
+            self._ride(gpu, state)
+            return
         with Sums(gpu, state.device["batch_add_temps"]) as sums:
             pending = {f"{name}_ones": self._ones(sums, gpu, state, name) for name in G1_QUERIES}
             state.circuits[0].sums.update({name: result() for name, result in pending.items()})
@@ -235,9 +288,10 @@ class CudaProver(CpuDevice):
             state.circuits[0].sums.update({name: result() for name, result in pending.items()})
 
     def _b_g2_msm(self, gpu: ProvingGpu, state: SetState, work: Work) -> None:
-        with Sums(gpu, state.device["b_g2_temps"]) as sums:
-            ones, tail = self._ones(sums, gpu, state, "b_g2"), self._tail(sums, gpu, state, "b_g2")
-            state.circuits[0].sums["b_g2"] = native.g2_add(ones(), tail())
+        with Sums(gpu, state.device["b_g2_temps" if state.ride is None else "tail_temps"]) as sums:
+            tail = self._tail(sums, gpu, state, "b_g2")
+            ones = self._ones(sums, gpu, state, "b_g2")() if state.ride is None else state.ride.sums["b_g2"]
+            state.circuits[0].sums["b_g2"] = native.g2_add(ones, tail())
 
     def _ones(self, sums: Sums, gpu: ProvingGpu, state: SetState, name: str) -> Pending:
         group: Any = "g2" if name == "b_g2" else "g1"
@@ -247,6 +301,11 @@ class CudaProver(CpuDevice):
 
     def _tail(self, sums: Sums, gpu: ProvingGpu, state: SetState, name: str) -> Pending:
         group: Any = "g2" if name == "b_g2" else "g1"
+        if state.ride is not None:
+            split = state.device_splits[name]
+            return sums.msm(
+                group, split.n_tail, state.ride.tails[name], split.tail_scalars, on_device=True, mont=state.tails_mont
+            )
         if state.device_splits:
             return sums.tail(name, group, state.device_splits[name], gpu.rows[name].rows, state.tails_mont)
         return sums.tail_from_host(group, state.circuits[0].split(name), self.key.query(name, self.quotient))
@@ -256,8 +315,13 @@ def _refuse(policy: Policy) -> None:
     """Placements that do not go together. Raises InputError."""
     if policy.matvec == "gpu" and policy.pce != "vram":
         raise InputError("policy.matvec: gpu needs the matrices there too (policy.pce: vram)")
-    if policy.prep_msm == "gpu" and (policy.matvec, policy.b_g2_msm, policy.srs) != ("gpu", "gpu", "vram"):
-        raise InputError("policy.prep_msm: gpu needs all that it works for there too (matvec: gpu, b_g2_msm: gpu, srs: vram)")
+    if policy.prep_msm == "gpu" and (policy.matvec, policy.b_g2_msm) != ("gpu", "gpu"):
+        raise InputError("policy.prep_msm: gpu needs all that it works for there too (matvec: gpu, b_g2_msm: gpu)")
+
+
+def streams_key(policy: Policy) -> bool:
+    """Whether the key passes by in chunks for a GPU that does everything itself."""
+    return policy.prep_msm == "gpu" and policy.srs != "vram"
 
 
 def _modules(policy: Policy) -> list[str]:

@@ -116,6 +116,9 @@ class CudaDevice:
             if int(fault.status) == MEMORY_ALLOCATION:
                 raise OutOfMemoryError(f"VRAM: device {device_id} has no room for a context: {fault}") from fault
             raise HardwareMissing(f"CUDA device {device_id} cannot be used: {fault}") from fault
+        self.limit_bytes: int | None = None
+        """Of VRAM that this process may hold beside its context. Before it is passed, what the pool keeps goes back."""
+        self._others_bytes = self._used_bytes()
         self._modules: dict[str, Any] = {}
         self._kernels: dict[tuple[str, str], Any] = {}
         self._pinned: list[int] = []
@@ -210,7 +213,13 @@ class CudaDevice:
             raise OutOfMemoryError(
                 f"VRAM: {what} needs {size_bytes / 2**30:.1f} GiB, {free / 2**30:.1f} of {total / 2**30:.1f} GiB are free"
             ) from fault
+        if self.limit_bytes is not None and self._used_bytes() - self._others_bytes > self.limit_bytes:
+            self._trim()
         return Memory(self, int(address), size_bytes, pooled)
+
+    def _used_bytes(self) -> int:
+        free, total = self.cupy.cuda.runtime.memGetInfo()
+        return int(total - free)
 
     def _take_from_pool(self, size_bytes: int) -> int:
         address: int = self.cupy.cuda.runtime.mallocAsync(size_bytes, self._pool_stream.ptr)

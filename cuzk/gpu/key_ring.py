@@ -1,13 +1,13 @@
 """Lists that lie in the host's memory, a few of their chunks at a time in device memory.
 
-A chunk is fetched ahead of its use, while the device works on those before. What was used last stays until its place is needed, so
-the next pass begins with what is there.
+A chunk is fetched ahead of its use, while the device works on those before. What was used last stays until its place is needed,
+so the next pass begins with what is there.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -141,7 +141,9 @@ class ListPass:
         self.alone = threading.Lock()
         """To be held by whoever walks, and taken before the right to queue work."""
 
-    def walk(self, stream: Any, aside: Callable[[], AbstractContextManager[None]] = nullcontext) -> Iterator[tuple[int, int, int]]:
+    def walk(
+        self, stream: Any, aside: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> Generator[tuple[int, int, int], None, None]:
         """(first point, points, address) of every chunk, there for work queued on `stream` before the next is asked for. Waiting
         happens within `aside`."""
         order, ring = self._chunks, self._ring

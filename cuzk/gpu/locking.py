@@ -43,7 +43,7 @@ class LockedMemory:
 
 
 def lock_in_place(device: Any, arrays: list[np.ndarray], threads: int | None = None) -> LockedMemory | None:
-    """The pages under some arrays, locked for reading; None where the driver or the file system refuses, and nothing is locked."""
+    """The pages under some arrays, locked for reading; None, and nothing locked, where driver or file system refuse."""
     spans: list[list[int]] = []
     for flat in sorted((_flat(array) for array in arrays if array.nbytes), key=lambda flat: flat.ctypes.data):
         first, end = flat.ctypes.data // PAGE * PAGE, -(-(flat.ctypes.data + flat.nbytes) // PAGE) * PAGE

@@ -34,6 +34,7 @@ def plan_bytes(n: int, group: Group, budget_bytes: int, residency: Residency = "
     """Exactly the bytes of VRAM that an Msm of this shape allocates for itself; OutOfMemoryError if none fits the budget."""
     return plan_msm(n, group, budget_bytes, residency=residency, **shape).workspace_bytes
 
+
 PointPart = tuple[int, int, int]
 """Of streamed points: index of the first, their number, and where they lie on the device."""
 

@@ -154,7 +154,7 @@ def gather_points(device: Any, group: Group, rows: int, count: int, points: int,
 def gather_points_within(
     device: Any, group: Group, rows: int, count: int, first: int, n: int, points: int, out: int, stream: Any
 ) -> None:
-    """Enqueues out[i] = points[rows[i] - first] for the rows among first .. first + n - 1; the others' places stay as they are."""
+    """Enqueues out[i] = points[rows[i] - first] for rows among first .. first + n - 1; the others' places stay as they are."""
     if count and n:
         # a list of rows is read once for every part of the points: 4 bytes a row against 96 or 192 a point
         device.launch(

@@ -1,8 +1,8 @@
 """Several threads' work on one stream, in pieces of some milliseconds.
 
-Kernels of two streams that each fill the chip do not mix: whoever's kernel ends first waits for the whole of the other's next one.
-So what belongs together is queued as a piece on one stream, and nobody queues more than a few pieces ahead: whoever has something
-to add waits for milliseconds, and the device never runs dry.
+Kernels of two streams that each fill the chip do not mix: whoever's kernel ends first waits for the whole of the other's next
+one. So what belongs together is queued as a piece on one stream, and nobody queues more than a few pieces ahead: whoever has
+something to add waits for milliseconds, and the device never runs dry.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ class KeyPass:
                     ride.queued.set()
 
     def _window(self) -> list[int]:
-        """Places in the order of the next chunks that somebody needs, as many as the ring has places, beginning with what is there."""
+        """Places in the order of the next chunks that somebody needs, as many as the ring has places."""
         with self._changed:
             needed = set().union(*(ride.todo for ride in self._riders))
         n = len(self._order)

@@ -13,6 +13,8 @@ from cuzk.gpu.msm_plan import Group
 from cuzk.gpu.quotient import Quotient
 from cuzk.gpu.split import KeyRows, WireIndex, list_finite
 from cuzk.gpu.tables import build_pair_sums
+from cuzk.gpu.turns import Turns
+from cuzk.groth16.gpu.streamed_key import LARGEST_RING, StreamedKey, max_chunk, plan_ring
 from cuzk.groth16.key import ProvingKey, Query
 from cuzk.groth16.prover.quotient import NEEDS_C
 from cuzk.groth16.prover.steps import G1_QUERIES
@@ -23,6 +25,14 @@ QUERIES = (*G1_QUERIES, "b_g2")
 def _group(name: str) -> Group:
     """The place of a list's points."""
     return "g2" if name == "b_g2" else "g1"
+
+
+def lists_of(key: ProvingKey, quotient: str, with_b_g2: bool) -> dict[str, np.ndarray]:
+    """The lists of points that a GPU works with, each in one piece: h first."""
+    lists = {"h": key.h_points(quotient), **{name: key.query(name, quotient).points for name in G1_QUERIES}}
+    if with_b_g2:
+        lists["b_g2"] = key.b_g2_query.points
+    return {name: np.ascontiguousarray(points) for name, points in lists.items()}
 
 
 class ProvingGpu:
@@ -42,13 +52,18 @@ class ProvingGpu:
         """a, b (and c), where the device multiplies rows of CSR."""
         self.template: TemplateMatrices | None = None
         self.wires: WireIndex | None = None
+        self.turns: Turns | None = None
+        """Where several threads' work is queued on one stream: with a streamed key."""
+        self.streamed: StreamedKey | None = None
         self._owned: list[Any] = []
         self._local = threading.local()
 
     # -- streams -----------------------------------------------------------------------------------------
 
     def stream(self, name: str = "work") -> Any:
-        """This thread's CUDA stream of that name: work; or copies, which go on beside it."""
+        """This thread's CUDA stream of that name: work; or copies, which go on beside it. With a streamed key all work on one."""
+        if self.turns is not None and name == "work":
+            return self.turns.stream
         streams = self._local.__dict__.setdefault("streams", {})
         if name not in streams:
             streams[name] = self.device.stream()
@@ -60,6 +75,8 @@ class ProvingGpu:
             event = self.device.event()
             self.device.record(event, stream)
             self.device.wait(event)
+        if self.turns is not None:
+            self.turns.finish()
 
     # -- what stays --------------------------------------------------------------------------------------
 
@@ -72,11 +89,7 @@ class ProvingGpu:
         """The lists that the GPU works with in VRAM, page-locked, or left in the file's pages; with `splits` (they are in VRAM
         then) their rows too, with `pair_sums` (they are there then) the sums of neighbours behind them."""
         self.key_on_device = where == "vram"
-        lists = {"h": key.h_points(quotient), **{name: key.query(name, quotient).points for name in G1_QUERIES}}
-        if with_b_g2:
-            lists["b_g2"] = key.b_g2_query.points
-        for name, points in lists.items():
-            points = np.ascontiguousarray(points)
+        for name, points in lists_of(key, quotient, with_b_g2).items():
             if where == "vram":
                 memory = self._upload_points(name, points, pair_sums and name in QUERIES)
             elif where == "pinned":
@@ -91,6 +104,20 @@ class ProvingGpu:
             for name in QUERIES:
                 self.rows[name] = self._rows(name, key.query(name, quotient))
             self._share_rows(key)
+
+    def stream_key(self, key: ProvingKey, quotient: str, lists: dict[str, np.ndarray], room_bytes: int, locked: bool,
+                   borders: list[int]) -> None:  # fmt: skip
+        """The lists stay in the host's memory (`lists`, `locked` or not) and pass by in chunks; what `room_bytes` of VRAM hold
+        beside the ring for them stays there. Their rows are placed as the device will split them. OutOfMemoryError."""
+        self.turns = Turns(self.device)
+        longest = max(map(len, lists.values()))
+        plan = plan_ring(min(room_bytes, LARGEST_RING), self.device.multiprocessors, max_chunk(longest))
+        self.streamed = StreamedKey(
+            self.device, self.turns, lists, plan, locked=locked, borders=borders, room_bytes=room_bytes - plan.total_bytes
+        )
+        for name in QUERIES:
+            self.rows[name] = self._rows(name, key.query(name, quotient))
+        self._share_rows(key)
 
     def _upload_points(self, name: str, points: np.ndarray, pair_sums: bool) -> Any:
         if not pair_sums:
@@ -110,12 +137,25 @@ class ProvingGpu:
             self._owned.append(memory)
             wires = memory.address
         if query.infinities and len(query):
-            memory = self.device.allocate(4 * -(-len(query) // 32), f"which of the key's {name} points are infinity")
+            finite = self._finite(name, query)
+        return KeyRows(len(query), query.first, wires, finite)
+
+    def _finite(self, name: str, query: Query) -> int:
+        """Address of the bitmap of the rows that are not infinity; 0 where it is known that none is."""
+        words, what = -(-len(query) // 32), f"which of the key's {name} points are infinity"
+        if self.streamed is not None:  # they are not on the device
+            if query.finite is None:
+                return 0
+            bits = np.zeros(4 * words, np.uint8)
+            bits[: query.finite.nbytes] = query.finite
+            memory = self.device.upload(bits, what)
+            self._owned.append(memory)
+        else:
+            memory = self.device.allocate(4 * words, what)
             self._owned.append(memory)
             list_finite(self.device, _group(name), len(query), self.points[name], memory.address, self.stream())
             self.finish()
-            finite = memory.address
-        return KeyRows(len(query), query.first, wires, finite)
+        return int(memory.address)
 
     def _share_rows(self, key: ProvingKey) -> None:
         """The two lists of B have the same rows, unless somebody made them apart; then one split serves both."""
@@ -157,6 +197,8 @@ class ProvingGpu:
             self.matrices[name] = CsrMatrix(self.device, matrix.row_ptr, matrix.col, matrix.coef_id, system.table_mont)
 
     def free(self) -> None:
+        if self.streamed is not None:
+            self.streamed.free()
         for held in (self.quotient, self.template, self.wires, *self.matrices.values(), *self._owned):
             if held is not None:
                 held.free()

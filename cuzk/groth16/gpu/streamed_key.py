@@ -1,8 +1,8 @@
 """A key whose lists lie in the host's memory, as far as there is no room for them on the GPU: its points come in chunks, ahead of
 their use, while the GPU works on those before.
 
-The list of h passes by once for every set, beside its own arithmetic; the lists that the witness multiplies pass by for all sets that
-ride (key_pass.py). All work of the GPU is queued on one stream, in turns.
+The list of h passes by once for every set, beside its own arithmetic; the lists that the witness multiplies pass by for all sets
+that ride (key_pass.py). All work of the GPU is queued on one stream, in turns.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from cuzk.errors import OutOfMemoryError
 from cuzk.gpu.arena import Layout
 from cuzk.gpu.feed import Feed, LockedFeed, StagedFeed
-from cuzk.gpu.key_ring import KeyRing, ListPass, cut
+from cuzk.gpu.key_ring import Chunk, KeyRing, ListPass, cut
 from cuzk.gpu.msm_plan import POINT_BYTES, Group
 from cuzk.gpu.turns import Turns
 from cuzk.groth16.gpu.key_pass import KeyPass
@@ -26,6 +26,15 @@ LARGEST_CHUNK, SMALLEST_CHUNK = 1 << 23, 32
 H_SLOTS, PASS_SLOTS = 2, 3
 """One chunk of h is worked on for longer than the next one takes to come. One of the others is done long before: the third place
 keeps the link busy while the GPU is at something else."""
+
+
+LARGEST_RING = 4 << 30
+"""Bytes of VRAM for the ring, at most: what there is beyond them holds points that stay."""
+
+
+def max_chunk(longest: int) -> int:
+    """Points of a chunk of h that are worth it for a list of so many: a quarter, in whole words of a bitmap."""
+    return min(LARGEST_CHUNK, max(SMALLEST_CHUNK, longest // 4 // (2 * SMALLEST_CHUNK) * 2 * SMALLEST_CHUNK))
 
 
 @dataclass(frozen=True)
@@ -38,8 +47,8 @@ class RingPlan:
     @property
     def pass_points(self) -> dict[Group, int]:
         """Points of a chunk of the other lists: half of the bytes of one of h."""
-        g1 = max(SMALLEST_CHUNK, self.h_points // 2)
-        return {"g1": g1, "g2": max(SMALLEST_CHUNK, g1 // 2)}
+        g1 = whole(self.h_points // 2)
+        return {"g1": g1, "g2": whole(g1 // 2)}
 
     @property
     def pass_slot_bytes(self) -> int:
@@ -57,6 +66,11 @@ class RingPlan:
         return self.layout.total_bytes
 
 
+def whole(points: int) -> int:
+    """As many points in whole words of a bitmap; one word at least."""
+    return max(SMALLEST_CHUNK, points // SMALLEST_CHUNK * SMALLEST_CHUNK)
+
+
 def plan_ring(room_bytes: int, multiprocessors: int, h_points: int = LARGEST_CHUNK) -> RingPlan:
     """The largest chunks, of `h_points` or halves of it, whose ring fits. OutOfMemoryError names the need of the smallest."""
     plan = RingPlan(max(SMALLEST_CHUNK, h_points), multiprocessors)
@@ -65,8 +79,7 @@ def plan_ring(room_bytes: int, multiprocessors: int, h_points: int = LARGEST_CHU
             raise OutOfMemoryError(
                 f"VRAM: to stream a key takes {plan.total_bytes / 2**30:.2f} GiB, {room_bytes / 2**30:.2f} GiB are granted"
             )
-        half = max(SMALLEST_CHUNK, plan.h_points // 2 // SMALLEST_CHUNK * SMALLEST_CHUNK)
-        plan = RingPlan(half, multiprocessors)
+        plan = RingPlan(whole(plan.h_points // 2), multiprocessors)
     return plan
 
 
@@ -107,7 +120,8 @@ class StreamedKey:
                 KeyRing(device, self._feeds[0], at["h"], plan.h_points * POINT_BYTES["g1"], H_SLOTS),
                 KeyRing(device, self._feeds[1], at["pass"], plan.pass_slot_bytes, PASS_SLOTS),
             ]
-            self.h = ListPass(self._rings[0], chunks.pop("h"))
+            self.h = ListPass(self._rings[0], _joined(chunks.pop("h")))
+            self.h_part = max(plan.h_points, stay["h"])
             self.key_pass = KeyPass(turns, self._rings[1], chunks, at["work"])
         except BaseException:
             self.free()
@@ -136,3 +150,11 @@ class StreamedKey:
         for memory in self._owned:
             memory.free()
         self._owned, self._feeds = [], []
+
+
+def _joined(chunks: list[Chunk]) -> list[Chunk]:
+    """What stays is one chunk: an MSM takes as many points at once as it can."""
+    stay, pass_by = [c for c in chunks if c.resident], [c for c in chunks if not c.resident]
+    if not stay:
+        return pass_by
+    return [Chunk(stay[0].list, stay[0].first, sum(c.count for c in stay), None, stay[0].resident), *pass_by]

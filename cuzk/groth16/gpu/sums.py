@@ -54,6 +54,22 @@ class Sums:
         plan = self._msm_plan(group, n, self._block.size_bytes, on_device)
         return self._msm(plan, self._block.address, points, scalars, mont)
 
+    def streamed_h(self, n: int, scalars: int) -> Pending:
+        """The MSM over the key's list of h, whose points pass by; scalars (std) are on the device. Returns once all is queued."""
+        key, turns = self._gpu.streamed, self._gpu.turns
+        assert key is not None and turns is not None
+        plan = plan_msm(
+            n, "g1", self._block.size_bytes, residency="streamed", multiprocessors=self._multiprocessors, max_chunk=key.h_part
+        )
+        msm = Msm(self._device, plan, workspace=self._block.address)
+        self._operations.append(msm)
+        with key.h.alone, turns.turn() as turn:
+            walk = key.h.walk(turn.stream, turn.aside)
+            try:
+                return msm.run_streamed(walk, scalars, turn.stream, pause=turn.pause).result
+            finally:
+                walk.close()
+
     def _msm_plan(self, group: Group, n: int, room: int, on_device: bool) -> MsmPlan:
         residency: Any = "device" if on_device else "pinned"
         return plan_msm(n, group, room, residency=residency, multiprocessors=self._multiprocessors)

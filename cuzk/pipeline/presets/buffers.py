@@ -65,7 +65,7 @@ def buffers(policy: Policy, vectors: list[str], whole: bool) -> dict[str, Any]:
 
 def _reference(policy: Policy, vectors: list[str], whole: bool) -> dict[str, Any]:
     device = DEVICE
-    srs_pool = {"vram": device, "pinned": "pinned", "pageable": "ram", "mmap": "ram"}[str(policy.srs)]
+    srs_pool = {"vram": device, "pinned": "pinned", "pageable": "ram", "mmap": "ram", "split": "pinned"}[str(policy.srs)]
     pce_pool = device if policy.pce == "vram" else "ram"
     d_bc = "32*domain" if policy.quotient == "c-free" else "64*domain"
     assigned_by = "synthesis" if whole else "witness"

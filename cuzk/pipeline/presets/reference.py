@@ -11,6 +11,7 @@ from typing import Any
 
 from cuzk.model.policy import Policy
 from cuzk.pipeline.presets.buffers import buffers
+from cuzk.pipeline.presets.streamed import streamed_buffers, streamed_workers, streams
 from cuzk.pipeline.steps import Pipeline
 
 Steps = list[dict[str, Any]]
@@ -23,10 +24,14 @@ def reference(name: str, policy: Policy) -> Pipeline:
     """The workers, buffers, locks, permits and channels of one phase under `policy` (no option may be open)."""
     whole = name == "phase2"
     vectors = ABC[:2] if policy.quotient == "c-free" else ABC
+    sizes = buffers(policy, vectors, whole)
     workers: dict[str, Any] = {
         "synthesis": {"start": "proof" if whole else "partition", "steps": _synthesis(policy, vectors, whole)},
         "gpu": {"start": "pool", "per": "gpu", "count": "gw", "steps": _gpu_worker(name, policy, vectors)},
     }
+    if policy.prover == "cuzk" and streams(policy):
+        sizes = streamed_buffers(policy, sizes)
+        workers |= streamed_workers(policy, [{"spawn": "finaliser", "moves": True}])
     if policy.prep_msm == "cpu":
         workers["prep"] = {"start": "spawned", "steps": _prep(policy)}
     if policy.b_g2_msm == "cpu":
@@ -38,7 +43,7 @@ def reference(name: str, policy: Policy) -> Pipeline:
             workers[f"dealloc_{path}"] = {"start": "spawned", "steps": _dealloc(path, policy, vectors)}
     return Pipeline.model_validate({
         "name": name, "preset": name,
-        "buffers": buffers(policy, vectors, whole),
+        "buffers": sizes,
         "locks": _locks(policy),
         "permits": _permits(policy),
         "channels": {"synthesized": {"capacity": str(policy.channel_capacity)}},
@@ -52,6 +57,8 @@ def _locks(policy: Policy) -> dict[str, Any]:
     for path in _paths(policy):
         if _dealloc_mode(policy, path) == "async-serialised":
             locks[f"dealloc_{path}_mutex"] = {"per": "host"}
+    if streams(policy):
+        locks["tails_mutex"] = {"per": "gpu", "order": policy.lock_order}
     return locks
 
 

@@ -179,6 +179,16 @@ def test_field_elements_for_a_template_become_bits_and_two_sets_share_a_gpu(kern
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("srs", ["pinned", "split", "mmap"])
+def test_a_key_that_passes_by(kernels, tmp_path, template, srs):
+    policy = ALL_ON_GPU.replace("pw: 1, gw: 1, j: 1", "pw: 2, gw: 2, j: 2").replace("srs: vram", f"srs: {srs}")
+    result, gpu, _ = prove_template(kernels, tmp_path, template, policy, partitions=3, vram="60MiB")
+    assert result.exit_code == 0, result.error
+    assert result.document["measured"]["verified_partitions"] == 3
+    assert not gpu.registered and gpu.live_bytes() == 0
+
+
+@pytest.mark.slow
 def test_a_template_multiplied_on_the_gpu_and_split_on_the_host(kernels, tmp_path, template):
     policy = ALL_ON_GPU.replace("prep_msm: gpu", "prep_msm: cpu")
     result, gpu, _ = prove_template(kernels, tmp_path, template, policy)
@@ -206,7 +216,7 @@ def test_a_template_wants_its_own_witness_on_the_gpu(kernels, tmp_path, template
         device.open(compile_scenario(scenario))
 
 
-@pytest.mark.parametrize("missing", ["matvec: gpu", "b_g2_msm: gpu", "srs: vram"])
+@pytest.mark.parametrize("missing", ["matvec: gpu", "b_g2_msm: gpu"])
 def test_a_split_on_the_gpu_needs_what_it_works_for_there(kernels, tmp_path, template, missing):
     from cuzk.errors import InputError
 

@@ -77,7 +77,10 @@ def test_every_pass_brings_every_point_once(kind, slots, eager, resident):
 def test_a_copy_that_fails_fails_the_pass_and_the_next_one_is_whole(kind, fails_at):
     device, points, chunk = QueuedDevice(None, fails_at, fails_at=fails_at, fault=DeviceLost(0, "a test")), some_list(200), 32
     feed, places = feed_of(device, kind, points), device.allocate(2 * chunk * POINT, "ring")
-    list_pass, stream = ListPass(KeyRing(device, feed, places.address, chunk * POINT, 2), cut("h", points, chunk)), device.stream()
+    list_pass, stream = (
+        ListPass(KeyRing(device, feed, places.address, chunk * POINT, 2), cut("h", points, chunk)),
+        device.stream(),
+    )
     failures = 0
     for _ in range(3):
         try:
@@ -93,7 +96,10 @@ def test_a_copy_that_fails_fails_the_pass_and_the_next_one_is_whole(kind, fails_
 def test_a_walk_that_is_left_gives_its_places_back():
     device, points, chunk = QueuedDevice(None), some_list(200), 32
     feed, places = LockedFeed(device), device.allocate(2 * chunk * POINT, "ring")
-    list_pass, stream = ListPass(KeyRing(device, feed, places.address, chunk * POINT, 2), cut("h", points, chunk)), device.stream()
+    list_pass, stream = (
+        ListPass(KeyRing(device, feed, places.address, chunk * POINT, 2), cut("h", points, chunk)),
+        device.stream(),
+    )
     for left_after in range(4):
         steps = list_pass.walk(stream)
         for _ in range(left_after):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,8 @@ class EmulatedDevice:
         self._directory, self._emulate32 = directory, emulate32
         self._modules: dict[str, ctypes.CDLL] = {}
         self.multiprocessors = multiprocessors
+        self._one_at_a_time = threading.Lock()
+        self.limit_bytes: int | None = None
         self.launches = 0
         self.registered: set[int] = set()
         self.live: dict[int, int] = {}
@@ -73,7 +76,8 @@ class EmulatedDevice:
         library, function = kernel
         x, y = (blocks, 1) if isinstance(blocks, int) else blocks
         packed = (ctypes.c_ulonglong * 16)(*[int(a) for a in args])
-        lost = library.emulation_launch(function, x, y, threads, shared_bytes, packed)
+        with self._one_at_a_time:  # a block's threads are fibers that share what the library keeps
+            lost = library.emulation_launch(function, x, y, threads, shared_bytes, packed)
         assert lost == 0, f"{lost} carries were lost"
         self.launches += 1
 
