@@ -21,11 +21,13 @@ from cuzk.gpu.msm_plan import (
     rounds_for,
     scan_state_bytes,
 )
-from cuzk.gpu.segments import INDEX, TAIL_THREADS, XYZZ_BYTES, pair_references, scan_counts, tail_module, u32
+from cuzk.gpu.segments import INDEX, TAIL_THREADS, XYZZ_BYTES, pair_references, points_module, scan_counts, tail_module, u32
 
 # References left when the rounds end and plain additions take over: a round of few pairs costs an inversion's latency.
 FINISH_AT = 1 << 18
 FINISH_BLOCKS = 128
+PARTS = FINISH_BLOCKS + 1
+"""Points that a sum is left as before they are added up."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class BatchAddPlan:
                 ("pairs", 8 * pairs),
                 ("scratch", 48 * self.pair_blocks * PAIR_THREADS * self.batch),
                 ("pool", pairs * POINT_BYTES[self.group]),
-                ("partial", (FINISH_BLOCKS + 1) * POINT_BYTES[self.group]),
+                ("partial", PARTS * POINT_BYTES[self.group]),
                 ("sum", POINT_BYTES[self.group]),
             ]
         )
@@ -160,11 +162,18 @@ class BatchAdd:
         return BatchAddHandle(device, plan, self._done, self._sum.array)
 
     def add(self, points: int, bitmap: int, out: int, stream: Any, first_sum: int | None = None) -> None:
-        """Enqueues the sum, which comes to the device address `out`; returns at once.
+        """Enqueues the sum, which comes to the device address `out`. Arguments as of `add_parts`."""
+        self.add_parts(points, bitmap, self._at["partial"], stream, first_sum=first_sum)
+        add_up(self.device, self.plan.group, self._at["partial"], PARTS, out, stream)
+
+    def add_parts(
+        self, points: int, bitmap: int, out: int, stream: Any, *, first_sum: int | None = None, expected: int | None = None
+    ) -> None:
+        """Enqueues PARTS points at device address `out` whose sum is the sum; returns at once.
 
         points: device address of n affine points, mont. bitmap: device address of ceil(n / 32) words, bit i of word i // 32 for
         point i; later bits are ignored. No more than plan.selected bits may be set. first_sum: with plan.pair_sums, how many
-        points behind `points` the sums begin; None: n.
+        points behind `points` the sums begin; None: n. expected: points that are chosen, about; a matter of time only.
         """
         plan, device, at = self.plan, self.device, self._at
         first_sum = (plan.n if first_sum is None else first_sum) if plan.pair_sums else 0
@@ -182,18 +191,17 @@ class BatchAdd:
             stream,
         )
         device.fill(at["result"], 0xFF, 4, stream)
-        rounds = max(0, rounds_for(plan.references) - rounds_for(FINISH_AT))
+        rounds = max(0, rounds_for(min(plan.references, expected or plan.references)) - rounds_for(FINISH_AT))
         references, count = pair_references(device, stream, plan, at, rounds=rounds, points=points)
         kernel = device.kernel(tail_module(plan.group), f"sum_points_{plan.group}")
         shared = TAIL_THREADS * XYZZ_BYTES
         # What is left: a block an SM, a few references a thread. If few bits were set, the rounds finished and the
         # sum is in `result`. Then one block over all.
         size = POINT_BYTES[plan.group]
-        left = (references, count, u32(0), points, at["pool"], at["partial"])
+        left = (references, count, u32(0), points, at["pool"], out)
         device.launch(kernel, FINISH_BLOCKS, TAIL_THREADS, left, stream, shared_bytes=shared)
-        finished = (at["result"], 0, u32(1), points, at["pool"], at["partial"] + FINISH_BLOCKS * size)
-        device.launch(kernel, 1, TAIL_THREADS, finished, stream, shared_bytes=shared)
-        add_up(device, plan.group, at["partial"], FINISH_BLOCKS + 1, out, stream)
+        finished = (at["result"], u32(1), points, at["pool"], out + FINISH_BLOCKS * size)
+        device.launch(device.kernel(points_module(plan.group), f"gather_{plan.group}"), 1, 32, finished, stream)
 
 
 def add_up(device: Any, group: Group, points: int, count: int, out: int, stream: Any) -> None:

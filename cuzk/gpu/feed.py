@@ -14,8 +14,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cuzk.gpu.staging import BLOCK, BLOCKS_EACH, THREADS
+from cuzk.gpu.staging import BLOCKS_EACH, THREADS
 from cuzk.native.memory import HostBuffer
+
+BLOCK = 16 << 20
+"""Bytes of a block: few enough of them that Python's part in each does not hold up who launches kernels."""
 
 
 class Sent(Protocol):
@@ -99,7 +102,7 @@ class _Pieces:
 
 
 class StagedFeed:
-    """The source is any memory, pages of a mapped file say: threads copy it into their blocks, 8 MiB at a time."""
+    """The source is any memory, pages of a mapped file say: threads copy it into their blocks, one at a time."""
 
     def __init__(self, device: Any, threads: int | None = None) -> None:
         """Raises MemoryError or HostMemoryRefused where the system gives no memory for the blocks."""

@@ -153,7 +153,8 @@ class Msm:
                 sets = min(plan.group_sets, plan.sets - first_set)
                 buckets = held + plan.buckets(fold_first, first_set - fold_first) * plan.point_bytes
                 self._sort(scalars, count, stride, first_set, sets, scalars_mont, stream)
-                self._fill(points, count, first_set, sets, buckets, merge, stream)
+                pause()
+                self._fill(points, count, first_set, sets, buckets, merge, stream, pause)
                 pause()
             if last:
                 self._reduce(fold_first, fold_sets, held, stream)
@@ -237,13 +238,14 @@ class Msm:
             shared_bytes=8 * TILE + (8 << plan.low_bits),
         )
 
-    def _fill(self, points: int, count: int, first_set: int, sets: int, buckets: int, merge: bool, stream: Any) -> None:
+    def _fill(self, points: int, count: int, first_set: int, sets: int, buckets: int, merge: bool, stream: Any,
+              pause: Callable[[], None]) -> None:  # fmt: skip
         """Adds up the sorted references into the bucket array, or onto what it holds from earlier chunks."""
         plan, device, at = self.plan, self.device, self._at
         total = plan.buckets(first_set, sets)
         device.fill(at["result"], 0xFF, 4 * total, stream)
         lengths = {"longest": plan.tables * count, "pair_rounds": plan.fill_rounds}
-        sum_segments(device, stream, plan, at, segments=total, points=points, **lengths)
+        sum_segments(device, stream, plan, at, segments=total, points=points, pause=pause, **lengths)
         target = at["merged"] if merge else buckets
         # A copy from scattered places: 2048 threads an SM.
         device.launch(

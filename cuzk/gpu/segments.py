@@ -5,6 +5,7 @@ The kernels are in kernels/msm/segments.cuh.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -138,6 +139,10 @@ class _Rounds:
         self.turn()
 
 
+LONG_ROUNDS = 3
+"""Rounds after which others may queue work: each takes half of the one before."""
+
+
 def pair_references(
     device: Any, stream: Any, plan: PairShape, at: dict[str, int], *, rounds: int, points: int
 ) -> tuple[int, int]:
@@ -161,6 +166,7 @@ def sum_segments(
     longest: int,
     pair_rounds: int,
     points: int,
+    pause: Callable[[], None] | None = None,
 ) -> None:
     """Sums the segments in start_a / references_a into `result`: rounds of pairs, then of groups for what is left.
 
@@ -169,9 +175,11 @@ def sum_segments(
     """
     state = _Rounds(device, stream, at, segments, points, rounds_for(longest) + 1)
     bits_left = max(rounds_for(longest), 1)
-    for _ in range(min(pair_rounds, bits_left)):
+    for number in range(min(pair_rounds, bits_left)):
         state.pairs(plan)
         bits_left -= 1
+        if pause is not None and number < LONG_ROUNDS:
+            pause()
     while bits_left > 0:
         bits = -(-bits_left // -(-bits_left // MAX_GROUP_BITS))  # even steps
         state.groups(plan.group, bits)

@@ -25,10 +25,11 @@ class Turns:
         self.mutex = threading.Lock()
 
     @contextmanager
-    def turn(self, queued: deque[Any] | None = None) -> Iterator[Turn]:
-        """The right to queue work, for one thread at a time. `queued`: what an earlier turn of the same work has left to do."""
+    def turn(self, queued: deque[Any] | None = None, ahead: int = AHEAD) -> Iterator[Turn]:
+        """The right to queue work, for one thread at a time. `queued`: what an earlier turn of the same work has left to do;
+        `ahead`: pieces of it that may wait."""
         with self.mutex:
-            yield Turn(self, queued)
+            yield Turn(self, queued, ahead)
 
     def finish(self) -> None:
         """Waits for all that is queued now."""
@@ -40,18 +41,18 @@ class Turns:
 class Turn:
     """Held while work is queued; lent to others between its pieces."""
 
-    def __init__(self, turns: Turns, queued: deque[Any] | None = None) -> None:
-        self._turns, self.stream = turns, turns.stream
+    def __init__(self, turns: Turns, queued: deque[Any] | None = None, ahead: int = AHEAD) -> None:
+        self._turns, self.stream, self._ahead = turns, turns.stream, ahead
         self._queued: deque[Any] = deque() if queued is None else queued
 
     def pause(self) -> None:
-        """Ends a piece. Returns once the device has no more than AHEAD pieces of this turn to do."""
+        """Ends a piece. Returns once the device has no more than a few pieces of this turn to do."""
         device = self._turns.device
         event = device.event()
         device.record(event, self.stream)
         self._queued.append(event)
         with self.aside():
-            while len(self._queued) > AHEAD:
+            while len(self._queued) > self._ahead:
                 device.wait(self._queued.popleft())
 
     @contextmanager

@@ -15,11 +15,14 @@ from typing import Any
 import numpy as np
 
 from cuzk.gpu.arena import Layout
-from cuzk.gpu.batch_add import BatchAdd, BatchAddPlan, add_up
+from cuzk.gpu.batch_add import PARTS, BatchAdd, BatchAddPlan, add_up
 from cuzk.gpu.key_ring import Chunk, KeyRing
 from cuzk.gpu.msm_plan import POINT_BYTES, Group
 from cuzk.gpu.split import RowSplit, gather_points_within
 from cuzk.gpu.turns import Turn, Turns
+
+AHEAD = 8
+"""Chunks whose work is queued and not done: it is short, and what has arrived should not hold up what comes."""
 
 
 @dataclass
@@ -50,6 +53,7 @@ class KeyPass:
         """`workspace`: device memory of `workspace_bytes`."""
         self._turns, self._ring, self._workspace = turns, ring, workspace
         self._lists = {name: list(chunks) for name, chunks in lists.items()}
+        self._rows = {name: sum(chunk.count for chunk in chunks) for name, chunks in lists.items()}
         self._order = [chunk for chunks in self._lists.values() for chunk in chunks]
         self._at = 0
         self._riders: list[Ride] = []
@@ -79,7 +83,7 @@ class KeyPass:
         sizes: list[tuple[str, int]] = []
         for name, chunks in self._lists.items():
             size = POINT_BYTES[_group(name)]
-            sizes += [(f"partials {name}", len(chunks) * size), (f"tail {name}", splits[name].n_tail * size)]
+            sizes += [(f"partials {name}", len(chunks) * PARTS * size), (f"tail {name}", splits[name].n_tail * size)]
         return Layout([*sizes, *((f"total {name}", POINT_BYTES[_group(name)]) for name in self._lists)])
 
     def ride(self, splits: Mapping[str, RowSplit], base: int) -> Ride:
@@ -164,14 +168,14 @@ class KeyPass:
         address = self._ring.take(chunk)
         with self._changed:
             served = [ride for ride in self._riders if chunk.id in ride.todo]
-        with self._turns.turn(self._queued) as turn:
+        with self._turns.turn(self._queued, AHEAD) as turn:
             for ride in served:
                 self._add(ride, chunk, address, turn)
                 ride.todo.discard(chunk.id)
                 if not ride.todo:
                     self._finish(ride, turn)
-                turn.pause()
             self._ring.release(chunk, turn.stream)
+            turn.pause()
         self._at = (window[0] + 1) % len(self._order)
         with self._changed:
             done = [ride for ride in self._riders if not ride.todo]
@@ -186,8 +190,10 @@ class KeyPass:
         name, group = chunk.list, _group(chunk.list)
         split, device, index = ride.splits[name], self._turns.device, self._lists[name].index(chunk)
         if split.n_ones:
-            out = ride.partials[name] + index * POINT_BYTES[group]
-            self._addition(group, chunk.count).add(address, split.ones + chunk.first // 8, out, turn.stream)
+            out = ride.partials[name] + index * PARTS * POINT_BYTES[group]
+            expected = max(1, split.n_ones * chunk.count // self._rows[name])
+            addition = self._addition(group, chunk.count)
+            addition.add_parts(address, split.ones + chunk.first // 8, out, turn.stream, expected=expected)
         gather_points_within(
             device, group, split.tail_rows, split.n_tail, chunk.first, chunk.count, address, ride.tails[name], turn.stream
         )
@@ -205,7 +211,7 @@ class KeyPass:
         for name, chunks in self._lists.items():
             size = POINT_BYTES[_group(name)]
             if ride.splits[name].n_ones:
-                add_up(device, _group(name), ride.partials[name], len(chunks), ride.totals[name], turn.stream)
+                add_up(device, _group(name), ride.partials[name], len(chunks) * PARTS, ride.totals[name], turn.stream)
                 device.copy(ride.host.address + offset, ride.totals[name], size, turn.stream)
             offset += size
         ride.ended = device.event()

@@ -21,14 +21,14 @@ from cuzk.gpu.msm_plan import POINT_BYTES, Group
 from cuzk.gpu.turns import Turns
 from cuzk.groth16.gpu.key_pass import KeyPass
 
-LARGEST_CHUNK, SMALLEST_CHUNK = 1 << 23, 32
+LARGEST_CHUNK, SMALLEST_CHUNK = 1 << 24, 32
 """Points of h. More at a time cost the MSM less, and more memory."""
 H_SLOTS, PASS_SLOTS = 2, 3
 """One chunk of h is worked on for longer than the next one takes to come. One of the others is done long before: the third place
 keeps the link busy while the GPU is at something else."""
 
 
-LARGEST_RING = 4 << 30
+LARGEST_RING = 6 << 30
 """Bytes of VRAM for the ring, at most: what there is beyond them holds points that stay."""
 
 
