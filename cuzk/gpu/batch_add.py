@@ -26,8 +26,11 @@ from cuzk.gpu.segments import INDEX, TAIL_THREADS, XYZZ_BYTES, pair_references, 
 # References left when the rounds end and plain additions take over: a round of few pairs costs an inversion's latency.
 FINISH_AT = 1 << 18
 FINISH_BLOCKS = 128
-PARTS = FINISH_BLOCKS + 1
-"""Points that a sum is left as before they are added up."""
+
+
+def sum_parts() -> int:
+    """Points that a sum is left as before they are added up."""
+    return FINISH_BLOCKS + 1
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ class BatchAddPlan:
                 ("pairs", 8 * pairs),
                 ("scratch", 48 * self.pair_blocks * PAIR_THREADS * self.batch),
                 ("pool", pairs * POINT_BYTES[self.group]),
-                ("partial", PARTS * POINT_BYTES[self.group]),
+                ("partial", sum_parts() * POINT_BYTES[self.group]),
                 ("sum", POINT_BYTES[self.group]),
             ]
         )
@@ -164,12 +167,12 @@ class BatchAdd:
     def add(self, points: int, bitmap: int, out: int, stream: Any, first_sum: int | None = None) -> None:
         """Enqueues the sum, which comes to the device address `out`. Arguments as of `add_parts`."""
         self.add_parts(points, bitmap, self._at["partial"], stream, first_sum=first_sum)
-        add_up(self.device, self.plan.group, self._at["partial"], PARTS, out, stream)
+        add_up(self.device, self.plan.group, self._at["partial"], sum_parts(), out, stream)
 
     def add_parts(
         self, points: int, bitmap: int, out: int, stream: Any, *, first_sum: int | None = None, expected: int | None = None
     ) -> None:
-        """Enqueues PARTS points at device address `out` whose sum is the sum; returns at once.
+        """Enqueues sum_parts() points at device address `out` whose sum is the sum; returns at once.
 
         points: device address of n affine points, mont. bitmap: device address of ceil(n / 32) words, bit i of word i // 32 for
         point i; later bits are ignored. No more than plan.selected bits may be set. first_sum: with plan.pair_sums, how many

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cuzk.gpu.arena import Layout
-from cuzk.gpu.batch_add import PARTS, BatchAdd, BatchAddPlan, add_up
+from cuzk.gpu.batch_add import BatchAdd, BatchAddPlan, add_up, sum_parts
 from cuzk.gpu.key_ring import Chunk, KeyRing
 from cuzk.gpu.msm_plan import POINT_BYTES, Group
 from cuzk.gpu.split import RowSplit, gather_points_within
@@ -83,7 +83,7 @@ class KeyPass:
         sizes: list[tuple[str, int]] = []
         for name, chunks in self._lists.items():
             size = POINT_BYTES[_group(name)]
-            sizes += [(f"partials {name}", len(chunks) * PARTS * size), (f"tail {name}", splits[name].n_tail * size)]
+            sizes += [(f"partials {name}", len(chunks) * sum_parts() * size), (f"tail {name}", splits[name].n_tail * size)]
         return Layout([*sizes, *((f"total {name}", POINT_BYTES[_group(name)]) for name in self._lists)])
 
     def ride(self, splits: Mapping[str, RowSplit], base: int) -> Ride:
@@ -190,7 +190,7 @@ class KeyPass:
         name, group = chunk.list, _group(chunk.list)
         split, device, index = ride.splits[name], self._turns.device, self._lists[name].index(chunk)
         if split.n_ones:
-            out = ride.partials[name] + index * PARTS * POINT_BYTES[group]
+            out = ride.partials[name] + index * sum_parts() * POINT_BYTES[group]
             expected = max(1, split.n_ones * chunk.count // self._rows[name])
             addition = self._addition(group, chunk.count)
             addition.add_parts(address, split.ones + chunk.first // 8, out, turn.stream, expected=expected)
@@ -211,7 +211,7 @@ class KeyPass:
         for name, chunks in self._lists.items():
             size = POINT_BYTES[_group(name)]
             if ride.splits[name].n_ones:
-                add_up(device, _group(name), ride.partials[name], len(chunks) * PARTS, ride.totals[name], turn.stream)
+                add_up(device, _group(name), ride.partials[name], len(chunks) * sum_parts(), ride.totals[name], turn.stream)
                 device.copy(ride.host.address + offset, ride.totals[name], size, turn.stream)
             offset += size
         ride.ended = device.event()
