@@ -244,7 +244,7 @@ class Msm:
         plan, device, at = self.plan, self.device, self._at
         total = plan.buckets(first_set, sets)
         device.fill(at["result"], 0xFF, 4 * total, stream)
-        lengths: Any = {"longest": plan.tables * count, "pair_rounds": plan.fill_rounds}
+        lengths: dict[str, Any] = {"longest": plan.tables * count, "pair_rounds": plan.fill_rounds}
         sum_segments(device, stream, plan, at, segments=total, points=points, pause=pause, **lengths)
         target = at["merged"] if merge else buckets
         # A copy from scattered places: 2048 threads an SM.
