@@ -244,7 +244,7 @@ class Msm:
         plan, device, at = self.plan, self.device, self._at
         total = plan.buckets(first_set, sets)
         device.fill(at["result"], 0xFF, 4 * total, stream)
-        lengths: dict[str, Any] = {"longest": plan.tables * count, "pair_rounds": plan.fill_rounds}
+        lengths = {"longest": plan.tables * count, "pair_rounds": plan.fill_rounds}
         sum_segments(device, stream, plan, at, segments=total, points=points, pause=pause, **lengths)
         target = at["merged"] if merge else buckets
         # A copy from scattered places: 2048 threads an SM.
@@ -277,7 +277,7 @@ class Msm:
             stream,
         )
         segments = plan.fold_segments(first_set, sets)
-        lengths = {"longest": plan.longest_fold, "pair_rounds": plan.fold_rounds(first_set, sets)}
+        lengths: dict[str, Any] = {"longest": plan.longest_fold, "pair_rounds": plan.fold_rounds(first_set, sets)}
         sum_segments(device, stream, plan, at, segments=segments, points=buckets, **lengths)
         # One block a weighted sum: its tree needs a barrier at every level.
         device.launch(
