@@ -60,7 +60,7 @@ class CudaProver(CpuDevice):
         self._gpus: list[ProvingGpu] = []
         self._turn_s: float | None = None
         self._lists: dict[str, Any] = {}
-        """Of a streamed key, in the host's memory; `_locked` if page-locked there."""
+        """The lists of a streamed key, in the host's memory; `_locked` if page-locked there."""
         self._locked: LockedMemory | None = None
 
     # -- life --------------------------------------------------------------------------------------------

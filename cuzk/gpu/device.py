@@ -117,7 +117,7 @@ class CudaDevice:
                 raise OutOfMemoryError(f"VRAM: device {device_id} has no room for a context: {fault}") from fault
             raise HardwareMissing(f"CUDA device {device_id} cannot be used: {fault}") from fault
         self.limit_bytes: int | None = None
-        """Of VRAM that this process may hold beside its context. Before it is passed, what the pool keeps goes back."""
+        """Bytes of VRAM that this process may hold beside its context. Before it is passed, what the pool keeps goes back."""
         self._others_bytes = self._used_bytes()
         self._modules: dict[str, Any] = {}
         self._kernels: dict[tuple[str, str], Any] = {}

@@ -75,7 +75,7 @@ class LockedFeed:
 
 @dataclass
 class _Pieces:
-    """What is left to queue of some bytes; `events`: of the pieces that are queued."""
+    """Pieces of some bytes, `left` of them not queued yet; `events`: one for each that is."""
 
     device: Any
     left: int

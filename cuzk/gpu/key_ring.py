@@ -48,7 +48,7 @@ class _Slot:
         self.busy = False
         """Fetched for a use that has not ended."""
         self.turn = 0
-        """Of its last use: the smaller, the longer ago."""
+        """When it was used last: the smaller, the longer ago."""
 
 
 class KeyRing:
@@ -107,7 +107,7 @@ class KeyRing:
         return slot.address
 
     def release(self, chunk: Chunk, stream: Any) -> None:
-        """What is queued on `stream` so far is the last that reads the chunk."""
+        """The chunk may go once all that is queued on `stream` so far is done."""
         slot = None if chunk.resident else self._slot_of(chunk)
         if slot is not None:
             slot.used = self.device.event()

@@ -36,7 +36,7 @@ def plan_bytes(n: int, group: Group, budget_bytes: int, residency: Residency = "
 
 
 PointPart = tuple[int, int, int]
-"""Of streamed points: index of the first, their number, and where they lie on the device."""
+"""Some of the streamed points: index of the first, their number, and where they lie on the device."""
 
 
 def _nothing() -> None:

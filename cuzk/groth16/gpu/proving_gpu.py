@@ -53,7 +53,7 @@ class ProvingGpu:
         self.template: TemplateMatrices | None = None
         self.wires: WireIndex | None = None
         self.turns: Turns | None = None
-        """Where several threads' work is queued on one stream: with a streamed key."""
+        """The one stream on which all threads' work is queued: with a streamed key."""
         self.streamed: StreamedKey | None = None
         self._owned: list[Any] = []
         self._local = threading.local()

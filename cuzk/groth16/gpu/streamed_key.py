@@ -67,7 +67,7 @@ class RingPlan:
 
 
 def whole(points: int) -> int:
-    """As many points in whole words of a bitmap; one word at least."""
+    """Points rounded down to whole words of a bitmap; one word at least."""
     return max(SMALLEST_CHUNK, points // SMALLEST_CHUNK * SMALLEST_CHUNK)
 
 
@@ -84,7 +84,7 @@ def plan_ring(room_bytes: int, multiprocessors: int, h_points: int = LARGEST_CHU
 
 
 def resident_points(lists: Mapping[str, np.ndarray], plan: RingPlan, room_bytes: int) -> dict[str, int]:
-    """How many points of each list stay on the GPU, in whole chunks, where there is room for so many bytes.
+    """The number of points of each list that stay on the GPU, in whole chunks, where there is room for so many bytes.
 
     A byte that stays saves the same wherever it lies; h goes first, since it comes once a set, and not for several at a time.
     """
@@ -153,7 +153,7 @@ class StreamedKey:
 
 
 def _joined(chunks: list[Chunk]) -> list[Chunk]:
-    """What stays is one chunk: an MSM takes as many points at once as it can."""
+    """The same with all that stays as one chunk: an MSM takes as many points at once as it can."""
     stay, pass_by = [c for c in chunks if c.resident], [c for c in chunks if not c.resident]
     if not stay:
         return pass_by
