@@ -3,7 +3,10 @@
     device.py      one GPU: kernel launches, copies, events, memory. The seam that tests replace by a CPU emulation
     module.py      finds, compiles and loads the kernels of `kernels/`
     faults.py      what a failing CUDA call means
-    staging.py     large arrays to a device, through page-locked blocks
+    staging.py     large arrays to a device, through page-locked blocks; locking.py locks large host memory
+    feed.py        bytes of the host to a device again and again, at the link's speed
+    key_ring.py    lists of points in the host's memory, some chunks at a time on the device
+    turns.py       several threads' work on one stream
     arena.py       one block of device memory, cut into a plan's temporaries
     msm_plan.py    how a multi-scalar multiplication is cut; msm.py runs it, in G1 and G2; segments.py what both sums share
     batch_add.py   sum of the points that a bitmap selects; tables.py the sums of neighbouring points
