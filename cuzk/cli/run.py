@@ -39,6 +39,9 @@ def add_parser(subparsers: Any) -> None:
     proofs.add_argument("--key", metavar="KEY", help=".zkey, .ckey or .params (these need --r1cs)")
     proofs.add_argument("--witness", metavar="WITNESS", action="append", default=[],
                         help=".wtns or .cwit; repeat it to give the partitions different ones, in turn")  # fmt: skip
+    proofs.add_argument("--c1", metavar="C1.json", action="append", default=[],
+                        help="a C1 output in place of witnesses; KEY may be a folder of parameters; repeat it to give "
+                        "the proofs different ones, in turn")  # fmt: skip
     proofs.add_argument("--r1cs", metavar="R1CS",
                         help="the circuit, .r1cs, .pce or template: needed for .params; names a failing constraint")  # fmt: skip
     proofs.add_argument("--threads", type=int, metavar="N", help="threads a step (default: all cores)")
@@ -93,8 +96,10 @@ def _scale(text: str) -> float:
 def run(args: argparse.Namespace) -> int:
     from cuzk.errors import InputError
 
-    if bool(args.key) != bool(args.witness):
-        raise InputError("--key and --witness go together: both for real proofs, neither for the null device")
+    if bool(args.key) != bool(args.witness or args.c1) or (args.witness and args.c1):
+        raise InputError("--key goes with --witness or --c1: for real proofs; none of them for the null device")
+    if args.c1 and args.r1cs:
+        raise InputError("--r1cs goes with --witness; the circuit of a C1 output is known")
     if args.threads is not None and args.threads < 1:
         raise InputError("--threads must be at least 1")
     scenario = load(args)
@@ -150,7 +155,7 @@ def _prove(args: argparse.Namespace, scenario: Scenario) -> tuple[RunResult, dic
     """Real proofs."""
     from cuzk.exec.run import Proving, prepare, progress_line, prove_with
 
-    proving = Proving(args.key, tuple(args.witness), args.r1cs, args.threads, args.insecure_seed)
+    proving = Proving(args.key, tuple(args.witness), args.r1cs, args.threads, args.insecure_seed, tuple(args.c1))
     make_device: Callable[..., Device] | None = None
     if args.device == "cuda":
         from cuzk.exec.cuda import CudaProver

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from cuzk.errors import InputError
+from cuzk.errors import InputError, ProofInvalid
 from cuzk.exec.device import Allocation, Fence, HostStream, Stream, Work, timed_steps
 from cuzk.exec.sets import Set
+from cuzk.groth16.assignments import Assignments
 from cuzk.groth16.formats.proof import Proof
 from cuzk.groth16.key import ProvingKey
 from cuzk.groth16.prover import quotient, steps
 from cuzk.groth16.prover.blinding import Blinding
-from cuzk.groth16.prover.products import Witness
 from cuzk.groth16.prover.run import check
 from cuzk.groth16.prover.state import ProofState
 from cuzk.groth16.verify import Verifier
@@ -37,7 +37,8 @@ class SetState:
     """The state that the bodies keep for one set: a state for each circuit in it, and its device buffers."""
 
     circuits: list[ProofState]
-    witnesses: list[Witness]
+    partitions: list[int]
+    """The partition of each."""
     device: dict[str, Any] = field(default_factory=dict)
     """d_a, d_bc as `(n, 4)` views of the buffers that the interpreter allocated; on a GPU blocks of its memory."""
     registered: dict[str, tuple[Any, list[int]]] = field(default_factory=dict)
@@ -60,7 +61,7 @@ class _Real:
 
 
 class CpuDevice:
-    """Proves with `key`; partition p of a proof takes witness p modulo their number."""
+    """Proves with `key` what the assignments give it."""
 
     name = "cpu"
     time_scale = 1.0
@@ -68,10 +69,10 @@ class CpuDevice:
     in_worker = False
     """Whether it proves in a process of its own unless told otherwise."""
 
-    def __init__(self, key: ProvingKey, witnesses: Sequence[Witness], quotient_name: str, idle_bytes: int,
+    def __init__(self, key: ProvingKey, assignments: Assignments, quotient_name: str, idle_bytes: int,
                  threads: int | None = None, blinding: Callable[[], Blinding] = Blinding.random) -> None:  # fmt: skip
         """`idle_bytes`: resident before the key was opened."""
-        self.key, self.witnesses, self.quotient = key, list(witnesses), quotient_name
+        self.key, self.assignments, self.quotient = key, assignments, quotient_name
         self._threads, self._blinding, self._idle_bytes = threads, blinding, idle_bytes
         self._verifier = Verifier(key.verifying_key(), f"the verifying key in {key.path}")
         self._mutex = threading.Lock()
@@ -96,12 +97,13 @@ class CpuDevice:
         pass
 
     def begin(self, set: Set) -> None:
-        parts = range(set.circuit.partitions) if self._whole else [set.token.partition]
+        parts = list(range(set.circuit.partitions)) if self._whole else [set.token.partition]
         states = [ProofState(self.key, self.quotient, self._blinding(), self._threads) for _ in parts]
-        set.state = SetState(states, [self.witnesses[part % len(self.witnesses)] for part in parts])
+        set.state = SetState(states, parts)
 
     def take_proof(self, number: int) -> dict[int, tuple[Proof, list[int]]]:
-        """Partition -> its verified proof and public signals, of a proof that is complete. Kept here no longer."""
+        """Partition -> its verified proof and public signals, of a proof that is complete or has failed. Kept here no longer."""
+        self.assignments.done(number)
         return self._verified.pop(number, {})
 
     def open_stream(self, gpu: int, name: str) -> Stream:
@@ -173,9 +175,10 @@ class CpuDevice:
             body(circuit)
 
     def _witness(self, state: SetState, work: Work) -> None:
-        for circuit, values in zip(state.circuits, state.witnesses, strict=True):
-            # a copy of its own, as the assignment of each partition is
-            steps.witness(circuit, values.copy())
+        for circuit, partition in zip(state.circuits, state.partitions, strict=True):
+            if work.cancelled():
+                return
+            steps.witness(circuit, self.assignments.witness(work.set.token.proof, partition))
 
     def _matvec(self, state: SetState, work: Work) -> None:
         self._each(state, work, steps.matvec)
@@ -209,10 +212,13 @@ class CpuDevice:
 
     def _epilogue(self, state: SetState, work: Work) -> None:
         token = work.set.token
-        for partition, circuit in enumerate(state.circuits, 0 if self._whole else token.partition):
+        for circuit, partition in zip(state.circuits, state.partitions, strict=True):
             steps.epilogue(circuit)
             check(circuit, self._verifier)
             assert circuit.proof is not None
+            public = self.assignments.public_inputs(token.proof, partition)
+            if public is not None and public != circuit.public:
+                raise ProofInvalid(f"partition {partition}: its witness has other public inputs than its statement")
             self._verified.setdefault(token.proof, {})[partition] = circuit.proof, circuit.public
 
     def _nothing(self, state: SetState, work: Work) -> None:

@@ -73,7 +73,7 @@ class CudaProver(CpuDevice):
         super().open(plan)
         if self._whole:
             raise InputError("the cuda device proves partition by partition; this pipeline hands it whole proofs")
-        bits = [assignment.is_bits(witness) for witness in self.witnesses]
+        bits = [assignment.is_bits(witness) for witness in self.assignments.examples()]
         template = getattr(self.key.system, "template", None) is not None
         if self._multiplies and any(each != template for each in bits):
             forms = ("field elements", "bits")

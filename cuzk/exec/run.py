@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cuzk import __version__
 from cuzk.errors import InputError
@@ -32,6 +32,9 @@ from cuzk.pipeline.plan import Plan, compile
 from cuzk.trace.event import Event
 from cuzk.trace.jsonl import TraceWriter
 
+if TYPE_CHECKING:
+    from cuzk.groth16.assignments import Assignments
+
 Progress = Callable[[Proof], None]
 
 
@@ -44,6 +47,8 @@ class Proving:
     r1cs: str | None = None
     threads: int | None = None
     insecure_seed: int | None = None
+    c1: tuple[str, ...] = ()
+    """C1 outputs in place of witnesses: proof p is that of number p modulo their number."""
 
 
 def run(scenario: Scenario, device: Device, *, trace_path: str | os.PathLike[str] | None = None,
@@ -209,16 +214,31 @@ def prepare(scenario: Scenario, proving: Proving, *, ram_cap_bytes: int | None =
 
     if scenario.workload.circuits:
         raise InputError("a run with a key proves one circuit; the scenario's workload mixes several")
-    key = load_key(proving.key, proving.r1cs)
-    return bind(scenario, key, [open_witness(path)(key) for path in proving.witnesses], proving, idle_bytes=idle_bytes,
-                ram_cap_bytes=ram_cap_bytes, make_device=make_device)  # fmt: skip
+    given: Assignments | list[Any]
+    if proving.c1:
+        key, given = open_sectors(proving.key, proving.c1)
+    else:
+        key = load_key(proving.key, proving.r1cs)
+        given = [open_witness(path)(key) for path in proving.witnesses]
+    return bind(scenario, key, given, proving, idle_bytes=idle_bytes, ram_cap_bytes=ram_cap_bytes, make_device=make_device)
 
 
-def bind(scenario: Scenario, key: Any, witnesses: list[Any], proving: Proving, *, idle_bytes: int,
+def open_sectors(key_path: str, paths: tuple[str, ...]) -> tuple[Any, Assignments]:
+    """The key of some C1 outputs' circuit, and what is proved: all of them checked here, and read again when their proof
+    begins. Raises InputError, FormatError with the place of a fault."""
+    from cuzk.porep.job import SectorFiles
+    from cuzk.porep.proving import load_porep_key
+
+    sectors = SectorFiles(paths)
+    return load_porep_key(key_path, sectors.maker), sectors
+
+
+def bind(scenario: Scenario, key: Any, given: Assignments | list[Any], proving: Proving, *, idle_bytes: int,
          ram_cap_bytes: int | None = None, make_device: Callable[..., Device] | None = None) -> Prepared:  # fmt: skip
-    """As `prepare`, with a key and witnesses that are open; of `proving` only how, not what. Witnesses of field elements for a
-    template become bits. `idle_bytes`: resident before any of it was opened."""
+    """As `prepare`, with a key and witnesses (or what makes them) that are open; of `proving` only how, not what. Witnesses of
+    field elements for a template become bits. `idle_bytes`: resident before any of it was opened."""
     from cuzk.exec.cpu import CpuDevice
+    from cuzk.groth16.assignments import Ready
     from cuzk.groth16.prover.blinding import Blinding
     from cuzk.groth16.template.bits import BitWitness
     from cuzk.groth16.template.system import TemplateSystem
@@ -227,8 +247,11 @@ def bind(scenario: Scenario, key: Any, witnesses: list[Any], proving: Proving, *
     matrices: Matrices = "csr"
     if isinstance(key.system, TemplateSystem):
         matrices, template = "template", key.system.template
-        witnesses = [w if isinstance(w, BitWitness) else BitWitness.of_std(template, w) for w in witnesses]
-    circuit = circuit_of(key, witnesses, scenario.circuit.partitions)
+        if isinstance(given, list):
+            given = [w if isinstance(w, BitWitness) else BitWitness.of_std(template, w) for w in given]
+    assignments: Assignments = Ready(given) if isinstance(given, list) else given
+    witnesses = list(assignments.examples())
+    circuit = circuit_of(key, witnesses, assignments.partitions or scenario.circuit.partitions)
     form: WitnessForm = "bits" if all(isinstance(w, BitWitness) for w in witnesses) else "field"
     scenario = scenario.with_policy(quotient=quotient, prover="cuzk", matrices=matrices, witness=form)
     scenario = scenario.model_copy(update={"circuit": circuit})
@@ -236,7 +259,7 @@ def bind(scenario: Scenario, key: Any, witnesses: list[Any], proving: Proving, *
         scenario = with_ram_cap(scenario, ram_cap_bytes)
     seed = proving.insecure_seed
     blinding = Blinding.random if seed is None else lambda: Blinding.from_seed(seed)
-    device = (make_device or CpuDevice)(key, witnesses, quotient, idle_bytes, proving.threads, blinding)
+    device = (make_device or CpuDevice)(key, assignments, quotient, idle_bytes, proving.threads, blinding)
     measured = {"idle_bytes": idle_bytes, "quotient": quotient, "private": seed is None, "development_key": key.development}
     return Prepared(scenario, key, device, measured)
 

@@ -10,10 +10,11 @@ verify is proved again with fresh blinding, a bounded number of times; the other
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
 
-from cuzk.circuits.porep.shape import Shape
 from cuzk.errors import InputError, ProofInvalid
 from cuzk.groth16.formats.proof import Proof
 from cuzk.groth16.key import ProvingKey
@@ -22,6 +23,7 @@ from cuzk.groth16.template.bits import BitWitness
 from cuzk.groth16.verify import Verifier, require_valid
 from cuzk.porep.c1.model import C1, Owner
 from cuzk.porep.c1.opening import c1_witness
+from cuzk.porep.c1.read import read
 from cuzk.porep.partition import PartitionMaker
 from cuzk.porep.registered import Drawing
 
@@ -32,35 +34,27 @@ AGGREGATION = (
     "these are the single partitions"
 )
 
+_KEPT_OPEN = 64
+
 MakeProof = Callable[[BitWitness, Verifier], Proved]
 """Makes one proof of a witness; raises ProofInvalid if it does not verify. A seam: on a device, in another process."""
 Progress = Callable[[str], None]
 
 
 class SectorAssignments:
-    """The sources of the proofs of some sectors: the seam between a C1 output and whoever makes proofs.
+    """Sectors as assignments: the seam between C1 outputs and whoever makes proofs.
 
-    Proof p is of `sectors[p % len(sectors)]`, so that a run can repeat its sectors. All must have one shape.
+    Proof p is of `sectors[p % len(sectors)]`, so that a run can repeat its sectors. All must have one circuit and number of
+    partitions. See cuzk.groth16.assignments.Assignments.
     """
 
-    def __init__(self, sectors: list[C1], maker: PartitionMaker | None = None) -> None:
-        if not sectors:
-            raise InputError("no C1 output is given")
-        self.maker = maker or PartitionMaker(sectors[0].shape)
-        for one in sectors:
-            if one.shape != self.maker.shape:
-                raise InputError(f"{one.source}: a sector of {one.shape.name}, the circuit is that of {self.maker.shape.name}")
-        self.sectors = sectors
-
-    @property
-    def shape(self) -> Shape:
-        return self.maker.shape
-
-    def partitions(self, proof: int) -> int:
-        return self.sector(proof).partitions
+    def __init__(self, sectors: Sequence[C1], maker: PartitionMaker | None = None) -> None:
+        self.maker = _one_circuit(sectors, maker)
+        self.partitions: int | None = sectors[0].partitions
+        self._sectors = list(sectors)
 
     def sector(self, proof: int) -> C1:
-        return self.sectors[proof % len(self.sectors)]
+        return self._sectors[proof % len(self._sectors)]
 
     def witness(self, proof: int, partition: int) -> BitWitness:
         """The values of a partition, made here from its challenges; native code, one thread."""
@@ -69,6 +63,77 @@ class SectorAssignments:
     def public_inputs(self, proof: int, partition: int) -> list[int]:
         """Those of the sector's statement, not those that the witness claims."""
         return self.sector(proof).public_inputs(partition)
+
+    def examples(self) -> Sequence[BitWitness]:
+        return [c1_witness(self.maker, self.sector(0), 0)]
+
+    def done(self, proof: int) -> None:
+        pass
+
+
+class SectorFiles:
+    """The same from files, each read and checked when the first partition of its proof is asked for, and dropped when the
+    proof is done: from JSON bytes on, everything is part of the run."""
+
+    def __init__(self, paths: Sequence[str | PathLike[str]], owner: Owner | None = None) -> None:
+        """Reads and checks every file once. Raises FormatError with the place of a fault."""
+        self._paths, self._owner = list(paths), owner
+        first: list[C1] = []
+        for path in self._paths:
+            found = read(path)
+            found.check(owner)
+            first.append(found if not first else replace(found, hashes=found.hashes[:0], numbers=found.numbers[:0]))
+        self.partitions: int | None = first[0].partitions if first else None
+        if any(one.registered.partitions != self.partitions for one in first):
+            raise InputError("all C1 outputs of a run must have the same number of partitions")
+        self.maker = _one_circuit(first, None)
+        self._examples = [c1_witness(self.maker, first[0], 0)]
+        self._open: dict[int, _Opened] = {}
+        self._mutex = threading.Lock()
+
+    def sector(self, proof: int) -> C1:
+        with self._mutex:
+            opened = self._open.setdefault(proof, _Opened())
+            for gone in [number for number in self._open if number <= proof - _KEPT_OPEN]:
+                del self._open[gone]  # of a proof that failed nobody says that it is done
+        with opened.mutex:  # the others of the proof wait for the one that reads
+            if opened.sector is None:
+                found = read(self._paths[proof % len(self._paths)])
+                found.check(self._owner)
+                if found.shape != self.maker.shape or found.partitions != self.partitions:
+                    raise InputError(f"{found.source}: another sector than when the run began")
+                opened.sector = found
+            return opened.sector
+
+    def witness(self, proof: int, partition: int) -> BitWitness:
+        """The values of a partition; the first one of a proof has its C1 output read and checked too."""
+        return c1_witness(self.maker, self.sector(proof), partition)
+
+    def public_inputs(self, proof: int, partition: int) -> list[int]:
+        return self.sector(proof).public_inputs(partition)
+
+    def examples(self) -> Sequence[BitWitness]:
+        return self._examples
+
+    def done(self, proof: int) -> None:
+        with self._mutex:
+            self._open.pop(proof, None)
+
+
+class _Opened:
+    def __init__(self) -> None:
+        self.mutex = threading.Lock()
+        self.sector: C1 | None = None
+
+
+def _one_circuit(sectors: Sequence[C1], maker: PartitionMaker | None) -> PartitionMaker:
+    if not sectors:
+        raise InputError("no C1 output is given")
+    maker = maker or PartitionMaker(sectors[0].shape)
+    for one in sectors:
+        if one.shape != maker.shape:
+            raise InputError(f"{one.source}: a sector of {one.shape.name}, the circuit is that of {maker.shape.name}")
+    return maker
 
 
 @dataclass

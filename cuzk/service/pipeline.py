@@ -151,13 +151,13 @@ class PipelineProver:
             self._observe(prepared.scenario, events)
 
     def _bind(self, loaded: Loaded, statement: Statement, numbers: list[int]) -> Any:
-        witnesses = [statement.witness(number, loaded.circuit) for number in numbers]
+        assignments = _OfStatement(statement, numbers, loaded.circuit)
         scenario = self._scenario.model_copy(
             update={"circuit": self._scenario.circuit.model_copy(update={"partitions": len(numbers)})}
         )
         scenario = scenario.model_copy(update={"workload": scenario.workload.model_copy(update={"proofs": 1})})
         proving = Proving(str(loaded.key.path), (), None, self._threads)
-        prepared = bind(scenario, loaded.key, witnesses, proving, idle_bytes=self._idle_bytes, make_device=self._told_device)
+        prepared = bind(scenario, loaded.key, assignments, proving, idle_bytes=self._idle_bytes, make_device=self._told_device)
         whole = prepared.scenario.circuit.model_copy(update={"partitions": statement.partitions})
         self._bound[loaded.circuit_id] = prepared.scenario.model_copy(update={"circuit": whole})
         return prepared
@@ -174,6 +174,26 @@ class PipelineProver:
                 loaded.key.verifying_key(), f"the verifying key of {loaded.circuit_id}"
             )
         return found
+
+
+class _OfStatement:
+    """Some partitions of a statement as a run asks for them: their values are made in the run (cuzk.groth16.assignments)."""
+
+    def __init__(self, statement: Statement, numbers: list[int], circuit: Any) -> None:
+        self._statement, self._numbers, self._circuit = statement, numbers, circuit
+        self.partitions: int | None = len(numbers)
+
+    def witness(self, proof: int, partition: int) -> Any:
+        return self._statement.witness(self._numbers[partition], self._circuit)
+
+    def public_inputs(self, proof: int, partition: int) -> list[int]:
+        return self._statement.public_inputs(self._numbers[partition])
+
+    def examples(self) -> Sequence[Any]:
+        return [self.witness(0, 0)]
+
+    def done(self, proof: int) -> None:
+        pass
 
 
 class _Telling:

@@ -206,9 +206,10 @@ def test_a_template_that_does_not_fit_fails_its_proof_and_leaves_nothing(kernels
 def test_a_template_wants_its_own_witness_on_the_gpu(kernels, tmp_path, template):
     from cuzk.errors import InputError
     from cuzk.exec.cuda import CudaProver
+    from cuzk.groth16.assignments import Ready
     from cuzk.groth16.load import load_key
 
-    device = CudaProver(load_key(template[0]), [template[1].expand_std()], "c-free", 0, open_gpu=EmulatedDevice)
+    device = CudaProver(load_key(template[0]), Ready([template[1].expand_std()]), "c-free", 0, open_gpu=EmulatedDevice)
     from cuzk.pipeline.plan import compile as compile_scenario
 
     scenario = scenario_of(tmp_path, "phase12", ALL_ON_GPU)

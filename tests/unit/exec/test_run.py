@@ -90,7 +90,8 @@ def test_one_bad_witness_of_three_fails_every_proof_that_uses_it(tmp_path: Path,
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        (["--key", "nowhere.zkey"], "go together"),
+        (["--key", "nowhere.zkey"], "goes with"),
+        (["--key", "k", "--witness", "w", "--c1", "c"], "goes with"),
         (["--key", "nowhere.zkey", "--witness", "nowhere.wtns"], "nowhere.zkey"),
         (["--set", "pipeline=phase99"], "phase99"),
         (["--set", "policy.pw=0"], "policy.pw"),

@@ -147,7 +147,7 @@ def test_a_partition_that_cannot_be_proved_is_named(fake_verifier, maker, monkey
 
 def test_assignments_repeat_their_sectors(maker):
     both = SectorAssignments([small_c1(), small_c1("1.0")], maker)
-    assert both.sector(2) is both.sectors[0] and both.partitions(1) == 1
+    assert both.sector(2) is both.sector(0) and both.partitions == 1
     assert both.public_inputs(3, 0) == small_c1("1.0").public_inputs(0) != both.public_inputs(2, 0)
     assert both.witness(0, 0).n_wires == maker.template.n_wires
 
