@@ -58,6 +58,20 @@ class Row:
         return self.predicted / self.measured - 1.0
 
     @property
+    def width(self) -> float | None:
+        """The band's width as a share of the prediction; None for a verdict, or without a band."""
+        if self.covered is None or self.p5 is None or self.p95 is None or not self.predicted or isinstance(self.predicted, str):
+            return None
+        return (self.p95 - self.p5) / self.predicted
+
+    @property
+    def thumb_error(self) -> float | None:
+        """The rule of thumb's error, as `error`."""
+        if self.rule_of_thumb is None or isinstance(self.measured, str):
+            return None
+        return self.rule_of_thumb / self.measured - 1.0
+
+    @property
     def covered(self) -> bool | None:
         if isinstance(self.measured, str) or self.p5 is None or self.p95 is None:
             return None
@@ -193,8 +207,8 @@ def _summary(metric: str, rows: Sequence[Row]) -> dict[str, Any]:
         return {"rows": len(rows), "right": sum(r.measured == r.predicted for r in rows)}
     errors = [e for r in rows if (e := r.error) is not None]
     covered = [c for r in rows if (c := r.covered) is not None]
-    widths = [(r.p95 - r.p5) / r.predicted for r in rows if r.covered is not None and r.predicted]  # type: ignore[operator]
-    thumb = [abs(r.rule_of_thumb / r.measured - 1.0) for r in rows if r.rule_of_thumb is not None]  # type: ignore[operator]
+    widths = [w for r in rows if (w := r.width) is not None]
+    thumb = [abs(e) for r in rows if (e := r.thumb_error) is not None]
     out: dict[str, Any] = {"rows": len(rows), "predicted": len(errors)}
     if errors:
         out |= {"median": statistics.median(map(abs, errors)), "worst": max(errors, key=abs), "lowest": min(errors)}
@@ -224,7 +238,7 @@ def failed_gates(rows: Sequence[Row]) -> list[str]:
     banded = [row for row in rows if row.covered is not None and row.metric in BANDED]
     if banded:
         share = sum(bool(row.covered) for row in banded) / len(banded)
-        width = statistics.median((r.p95 - r.p5) / r.predicted for r in banded if r.predicted)  # type: ignore[operator]
+        width = statistics.median(w for r in banded if (w := r.width) is not None)
         if share < COVERAGE:
             failed.append(f"bands: {share:.0%} of the rows lie in theirs, {COVERAGE:.0%} must")
         if width > WIDTH:

@@ -93,16 +93,17 @@ def read_recipe(path: str | os.PathLike[str]) -> Recipe:
         raise ScenarioError(faults)
     base_path = os.path.normpath(Path(path).parent / row["base"])
     base = load_part(base_path, "calibration", Calibration)
-    free = []
+    free, place = [], fit.child("free")
+    where = place.pos if place is not None else fit.pos
     for name, entry in row["free"].items():
         at = entry.get("at") if isinstance(entry, dict) else None
         numbers = [entry.get(k) for k in ("start", "low", "high")] if at else []
         if not at or not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in numbers):
-            faults.append(f"{fit.child('free').pos}: {name}: needs at, start, low and high")  # type: ignore[union-attr]
+            faults.append(f"{where}: {name}: needs at, start, low and high")
             continue
         start, low, high = map(float, numbers)
         if not low < high or not low <= start <= high or start <= 0:
-            faults.append(f"{fit.child('free').pos}: {name}: start must be above zero and within its bounds")  # type: ignore[union-attr]
+            faults.append(f"{where}: {name}: start must be above zero and within its bounds")
         places = (at,) if isinstance(at, str) else tuple(at)
         free.append(Free(name, places, start, low, high, tuple(entry.get("laws") or ()), str(entry.get("note") or "")))
     if faults:

@@ -234,8 +234,8 @@ class NullDevice:
             assert self._calibration is not None
             law = self._calibration.law(cost)
             names = self._calibration.parameters | self._plan.names(circuit, gpu)
-            found = law, *(float(f.compile()(names)) for f in (law.seconds, law.cores, law.dram_demand))
-            self._laws[key] = found
+            seconds, cores, demand = (float(f.compile()(names)) for f in (law.seconds, law.cores, law.dram_demand))
+            found = self._laws[key] = (law, seconds, cores, demand)
         return found
 
     def _jitter(self, law: CostLaw, work: Work) -> float:

@@ -231,11 +231,12 @@ class _Supervised:
             raise reason
         opened()
         done = set(self.proofs) - done_before
-        outcome, told = aftermath(self.events[first_event:], done, reason, self._now())
+        ending = reason if isinstance(reason, CuzkError) else CuzkError(describe(reason))
+        outcome, told = aftermath(self.events[first_event:], done, ending, self._now())
         for event in told:
             self._sink(event)
         if not isinstance(reason, (DeviceLost, WorkerDied)):
-            outcome.failure = reason
+            outcome.failure = ending
             self._sink(Event(self._now(), "fail", name="run", reason=describe(reason)))
         return outcome
 

@@ -148,7 +148,8 @@ def _portable(error: BaseException) -> BaseException:
     """The error as another process can have it: without classes that it may not know."""
     if type(error).__module__.partition(".")[0] in ("builtins", "cuzk"):
         with contextlib.suppress(Exception):
-            return pickle.loads(pickle.dumps(error))
+            copy: BaseException = pickle.loads(pickle.dumps(error))
+            return copy
     return CuzkError(describe(error))
 
 

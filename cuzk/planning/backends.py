@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from cuzk.errors import HardwareMissing, InputError
@@ -32,7 +33,7 @@ class Fork:
         self.workers = workers or len(os.sched_getaffinity(0))
 
     def rows(self, scenarios: Sequence[Scenario], seeds: int) -> list[Row]:
-        return in_parallel([lambda s=s: simulated(s, seeds) for s in scenarios], self.workers)  # type: ignore[misc]
+        return in_parallel([partial(simulated, s, seeds) for s in scenarios], self.workers)
 
 
 class Joblib:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from cuzk.errors import HardwareMissing, InputError
@@ -115,7 +116,7 @@ def tornado(scenario: Scenario, by: float = 0.1, chosen: Sequence[Factor] | None
     """The plain run, and each figure lower and higher by the share `by`."""
     found = list(chosen if chosen is not None else factors(scenario))
     changed = [factor.change(scenario, 1 + sign * by) for factor in found for sign in (-1, 1)]
-    rows = in_parallel([lambda s=s: simulated(s) for s in (scenario, *changed)], processes, progress)  # type: ignore[misc]
+    rows = in_parallel([partial(simulated, s) for s in (scenario, *changed)], processes, progress)
     bars = [Bar(factor.name, rows[2 * i + 1], rows[2 * i + 2]) for i, factor in enumerate(found)]
     return rows[0], bars
 
@@ -145,7 +146,7 @@ def sobol(scenario: Scenario, by: float = 0.1, metric: str = "s_per_proof", samp
         value = simulated(changed).get(metric)
         return None if value is None else float(value)
 
-    values = in_parallel([lambda p=p: one(p) for p in points], processes, progress)  # type: ignore[misc]
+    values = in_parallel([partial(one, p) for p in points], processes, progress)
     missing = sum(value is None for value in values)
     if missing:
         raise InputError(f"{missing} of {len(values)} runs have no {metric}: they run out of memory within ± {by:.0%}")

@@ -72,15 +72,16 @@ def parse_statement(document: Any) -> Statement:
     if not isinstance(document, dict):
         raise InputError("a statement is a JSON object")
 
-    def raw(key: str, needed: bool = True) -> bytes | None:
+    def given(key: str) -> bytes | None:
+        return None if document.get(key) is None else raw(key)
+
+    def raw(key: str) -> bytes:
         value = document.get(key)
-        if value is None and not needed:
-            return None
         if not isinstance(value, str):
             raise InputError(f"{key}: {'missing' if value is None else 'must be a string of hexadecimal digits'}")
         return hex32(value, key)
 
-    replica_id = raw("replica_id_hex", needed=False) if "prover_id_hex" not in document else None
+    replica_id = given("replica_id_hex") if "prover_id_hex" not in document else None
     number = document.get("sector_number") if replica_id is None else 0
     if not isinstance(number, int) or isinstance(number, bool):
         raise InputError(f"sector_number: {'missing' if number is None else f'must be a whole number, not {number!r}'}")
@@ -89,11 +90,11 @@ def parse_statement(document: Any) -> Statement:
         raise InputError(f"api_version: must be 1.0 or 1.1, not {version!r}")
     fixed = {k: raw(f"{k}_hex") for k in ("ticket", "porep_id", "comm_d", "comm_r")}
     fixed["prover_id"] = raw("prover_id_hex") if replica_id is None else bytes(32)
-    ids = SectorIds(fixed["prover_id"], number, fixed["ticket"], fixed["porep_id"])  # type: ignore[arg-type]
-    comms = [element_bytes(fixed[k], f"{k}_hex") for k in ("comm_d", "comm_r")]  # type: ignore[arg-type]
+    ids = SectorIds(fixed["prover_id"], number, fixed["ticket"], fixed["porep_id"])
+    comms = [element_bytes(fixed[k], f"{k}_hex") for k in ("comm_d", "comm_r")]
     if replica_id is not None:
         element_bytes(replica_id, "replica_id_hex")
-    return Statement(_shape_of(document), ids, comms[0], comms[1], raw("seed_hex", needed=False), version, replica_id)
+    return Statement(_shape_of(document), ids, comms[0], comms[1], given("seed_hex"), version, replica_id)
 
 
 def _shape_of(document: dict[str, Any]) -> Shape:

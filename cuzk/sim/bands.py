@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import NormalDist
 from typing import Any
 
@@ -106,16 +107,16 @@ def uncertainty(scenario: Scenario, seeds: int = 20, *, processes: int | None = 
         options = Options(unlimited_ram=True, errors=drawn, extra_error=extra)
         return bare(run_plan(plan, scenario.seed + number, options))
 
-    runs = in_parallel([lambda n=n: job(n) for n in range(seeds)], processes, progress)
+    runs = in_parallel([partial(job, n) for n in range(seeds)], processes, progress)
     limit, calibration = plan.pools["ram"], scenario.calibration
     values: dict[str, list[float | None]] = {pool: [run.peaks[pool].resident_bytes for run in runs] for pool in runs[0].peaks}
     values["ram"] = widened(values["ram"], "peak_ram_gib", calibration)
     bad = [run for run, peak in zip(runs, values["ram"], strict=True) if run.verdict == "oom" or (peak or 0) > limit]
     p_oom = len(bad) / len(runs)
     verdict, reason = _verdict(p_oom, len(runs), bad)
-    paces = (band(widened([getattr(run, name) for run in runs], name, calibration)) for name in PACES)
+    paces = {name: band(widened([getattr(run, name) for run in runs], name, calibration)) for name in PACES}
     peaks = {pool: found for pool, levels in values.items() if (found := band(levels))}
-    return Uncertainty(len(runs), *paces, peaks, p_oom, verdict, reason)
+    return Uncertainty(len(runs), peaks=peaks, p_oom=p_oom, verdict=verdict, reason=reason, **paces)
 
 
 def _verdict(p_oom: float, n: int, bad: list[SimResult]) -> tuple[Verdict, str]:

@@ -34,7 +34,7 @@ def shares(engine: Engine, first: Mark | None = None, last: Mark | None = None) 
         return {}
 
     def grown(key: str, name: str) -> float:
-        return (last[key].get(name, 0.0) - (first[key].get(name, 0.0) if first else 0.0)) / span
+        return float((last[key].get(name, 0.0) - (first[key].get(name, 0.0) if first else 0.0)) / span)
 
     claims, permits = engine.arbiter._claims, engine.plan.pipeline.permits
     out = {}

@@ -194,9 +194,9 @@ def _waits(sets: dict[Set, _SetState], events: list[Event], at_s: float) -> list
     busy = [f"{worker} runs {', '.join(running[worker])}" for worker in pool_workers]
     serving = sorted({e.worker for e in events if e.kind in ("wait", "grant") and e.worker.count(".") == 1 and e.gpu is not None})
     rows = []
-    for name, since in sorted(waiting.items(), key=lambda item: -len(item[1])):
+    for name, starts in sorted(waiting.items(), key=lambda item: -len(item[1])):
         rows.append({
-            "what": name, "sets": len(since), "oldest_s": round(at_s - min(since), 6),
+            "what": name, "sets": len(starts), "oldest_s": round(at_s - min(starts), 6),
             "served_by": busy if busy else [f"{worker} waits" for worker in serving],
         })  # fmt: skip
     return rows

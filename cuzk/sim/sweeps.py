@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from cuzk.model.scenario import Scenario
@@ -38,10 +39,14 @@ def sweep(scenario: Scenario, axes: Mapping[str, Iterable[Any]], *, seed: int | 
     combinations = [dict(zip(names, values, strict=True)) for values in itertools.product(*(list(axes[n]) for n in names))]
 
     variants = [scenario.with_policy(**settings) for settings in combinations]
-    results = in_parallel([lambda v=v: bare(simulate(v, seed=seed)) for v in variants], processes, progress)
+    results = in_parallel([partial(_simulated, v, seed) for v in variants], processes, progress)
     for result, variant in zip(results, variants, strict=True):
         result.scenario = variant
     return [SweepRow(settings, result) for settings, result in zip(combinations, results, strict=True)]
+
+
+def _simulated(scenario: Scenario, seed: int | None) -> SimResult:
+    return bare(simulate(scenario, seed=seed))
 
 
 def bare(result: SimResult) -> SimResult:

@@ -113,8 +113,8 @@ def load_template(path: str | os.PathLike[str]) -> Template:
 
 def _load_part(reader: _Reader, head: dict[str, Any], nonzeros: list[int], columns: int, coefficients: int) -> Part:
     rows, inputs, aux = (_count(head, k, reader) for k in ("rows", "inputs", "aux"))
-    matrices = []
-    for letter, count in zip("ABC", nonzeros, strict=True):
+
+    def taken(letter: str, count: int) -> TemplateMatrix:
         row_ptr = reader.take(rows + 1, _KINDS["row_ptr"], f"the rows of {letter}")
         col = reader.take(count, _KINDS["col"], f"the columns of {letter}")
         ids = reader.take(count, _KINDS["coef_id"], f"the coefficients of {letter}")
@@ -122,10 +122,12 @@ def _load_part(reader: _Reader, head: dict[str, Any], nonzeros: list[int], colum
         fault = matrix.fault(columns, coefficients)
         if fault is not None:
             raise reader.fail(f"{letter}: {fault}")
-        matrices.append(matrix)
+        return matrix
+
+    a, b, c = map(taken, "ABC", nonzeros)
     mask = reader.take((aux + 7) // 8, "u1", "the kinds of the variables")
     field_aux = np.unpackbits(mask, count=aux, bitorder="little").astype(bool)
-    return Part(rows, inputs, aux, tuple(matrices), field_aux)  # type: ignore[arg-type]
+    return Part(rows, inputs, aux, (a, b, c), field_aux)
 
 
 def is_template(path: str | os.PathLike[str]) -> bool:
