@@ -72,12 +72,12 @@ CIRCUITS = {
     "porep": "porep-32g",
     "porep c2": "porep-32g",
     "porep-32g": "porep-32g",
-    "windowpost": "windowpost-32g",
-    "wpost": "windowpost-32g",
-    "winningpost": "winningpost-32g",
-    "winning": "winningpost-32g",
-    "snapdeals": "snapdeals-32g",
-    "snap": "snapdeals-32g",
+    "windowpost": "window-32g",
+    "wpost": "window-32g",
+    "winningpost": "winning-32g",
+    "winning": "winning-32g",
+    "snapdeals": "snap-32g",
+    "snap": "snap-32g",
 }
 
 

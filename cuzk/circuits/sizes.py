@@ -82,14 +82,32 @@ class CircuitSizes:
             })  # fmt: skip
         return out
 
-    def document(self, name: str, facts: dict[str, Any]) -> dict[str, Any]:
-        """For `cuzk circuit NAME --json`; `facts` of the circuit come behind the name."""
-        t = self.template
+
+@dataclass(frozen=True)
+class NamedSizes:
+    """The sizes of a circuit that has a name of its own, as documents."""
+
+    circuit: CircuitSizes
+    name: str
+    """For the command line, such as `porep-32g`."""
+    what: str
+    """The thing that one circuit proves, in words."""
+    partitions: int
+    """Circuits a proof."""
+    repeated: str
+    """The part that the template repeats."""
+    facts: dict[str, Any]
+    """Figures of the circuit that stand behind the name."""
+
+    def document(self) -> dict[str, Any]:
+        """For `cuzk circuit NAME --json`."""
+        sizes, t = self.circuit, self.circuit.template
         a_aux, b_input, b_aux = t.densities()
         bits = t.bit_share()
         return {
-            "name": name,
-            **facts,
+            "name": self.name,
+            **self.facts,
+            "partitions": self.partitions,
             "rows": t.n_rows,
             "constraints": t.n_constraints,
             "aux": t.n_aux,
@@ -98,39 +116,39 @@ class CircuitSizes:
             "nonzeros": dict(zip("abc", t.nonzeros(), strict=True)),
             "coefficients": len(t.coefficients_mont),
             "densities": {"a_aux": a_aux, "b_input": b_input, "b_aux": b_aux},
-            "queries": self.queries,
-            "vk_bytes": self.vk_bytes,
-            "params_bytes": self.params_bytes,
-            "shares": {"zero_or_one": bits, "ones": self.ones_share, "full_size": 1 - bits},
-            "csr_bytes": self.csr_bytes,
+            "queries": sizes.queries,
+            "vk_bytes": sizes.vk_bytes,
+            "params_bytes": sizes.params_bytes,
+            "shares": {"zero_or_one": bits, "ones": sizes.ones_share, "full_size": 1 - bits},
+            "csr_bytes": sizes.csr_bytes,
             "template_bytes": t.nbytes,
-            "witness_field_bytes": self.witness_field_bytes,
-            "witness_bits_bytes": self.witness_bits_bytes,
-            "smaller": self.smaller(),
-            "host_memory": self.host_memory(),
+            "witness_field_bytes": sizes.witness_field_bytes,
+            "witness_bits_bytes": sizes.witness_bits_bytes,
+            "smaller": sizes.smaller(),
+            "host_memory": sizes.host_memory(),
         }
 
-    def yaml(self, name: str, what: str, partitions: int, repeated: str) -> str:
-        """The circuit as a file for scenarios: one `what`, `partitions` of them a proof; the template repeats `repeated`."""
-        t = self.template
+    def yaml(self) -> str:
+        """The circuit as a file for scenarios."""
+        sizes, t = self.circuit, self.circuit.template
         a_aux, b_input, b_aux = t.densities()
         nnz = t.nonzeros()
         figures: dict[str, Any] = {
             "constraints": t.n_rows, "aux": t.n_aux, "inputs": t.n_inputs,
             "nnz_a": nnz[0], "nnz_b": nnz[1], "nnz_c": nnz[2],
             "density_a_aux": a_aux, "density_b_input": b_input, "density_b_aux": b_aux,
-            "full_size_share": round(1 - t.bit_share(), 6), "ones_share": round(self.ones_share or 0.0, 4),
-            "partitions": partitions, "pce_template": f"{t.nbytes}B",
+            "full_size_share": round(1 - t.bit_share(), 6), "ones_share": round(sizes.ones_share or 0.0, 4),
+            "partitions": self.partitions, "pce_template": f"{t.nbytes}B",
         }  # fmt: skip
         lines = [
-            f"# {what}. Written by: cuzk circuit {name} --counts FILE",
+            f"# {self.what}. Written by: cuzk circuit {self.name} --counts FILE",
             "circuit:",
-            f"  name: {name}",
+            f"  name: {self.name}",
             *(f"  {k}: {v:_}" if isinstance(v, int) else f"  {k}: {v}" for k, v in figures.items()),
             "  provenance:",
             "    constraints: counted in the emitted circuit, input rows included",
             "    full_size_share: variables that are not bits by construction",
             "    ones_share: counted in one partition that satisfies the circuit",
-            f"    pce_template: {repeated} matrices, int32 columns, u32 row offsets, u16 coefficient numbers",
+            f"    pce_template: {self.repeated} matrices, int32 columns, u32 row offsets, u16 coefficient numbers",
         ]
         return "\n".join(lines) + "\n"

@@ -10,8 +10,10 @@ import numpy as np
 
 from cuzk.circuits.algebra import Columns, bits_to_lanes
 from cuzk.circuits.emitter import Bit, Emitter, Library, Place, Traced
+from cuzk.errors import ProofInvalid
 from cuzk.groth16.template.bits import BitWitness, FieldIndex
 from cuzk.groth16.template.model import Part, Template
+from cuzk.groth16.template.walker import TemplateWalker
 
 
 def build_witness(
@@ -52,6 +54,13 @@ def in_all_lanes(shared: Any, ones: int) -> Any:
     if isinstance(shared, (list, tuple)):
         return [in_all_lanes(x, ones) for x in shared]
     return shared
+
+
+def require_satisfied(template: Template, witness: BitWitness, what: str) -> None:
+    """Raises ProofInvalid that names the gadget of the first row that does not hold; `what` does not satisfy its circuit."""
+    row = TemplateWalker(template).first_unsatisfied(witness)
+    if row >= 0:
+        raise ProofInvalid(f"{what} does not satisfy its circuit: row {row} fails, in {template.row_name(row)}")
 
 
 class _Filler:

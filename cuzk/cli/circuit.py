@@ -5,8 +5,8 @@
 mimc: chains of x^5, full-width values. bits: boolean gates, 99 % zeros and ones. Any size up to 2^27, without a
 compiler.
 
-porep-2k, -8m, -512m, -32g, -64g: the PoRep circuit of a Filecoin sector, counted in the emitted circuit; --counts
-writes it for scenarios, --template its matrices as one challenge to repeat.
+porep-, window-, winning- and snap- with 2k, 8m, 512m, 32g, 64g: Filecoin's circuits, counted as they are emitted; --counts
+writes it for scenarios, --template its matrices as a part to repeat.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from cuzk.cli.filecoin_circuit import is_filecoin
+from cuzk.cli.filecoin_circuit import run as filecoin_circuit
 from cuzk.cli.proving import print_json
 
 
@@ -33,14 +35,14 @@ def constraint_count(text: str) -> int:
 
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("circuit", help="built-in benchmark circuits", description=__doc__)
-    parser.add_argument("name", metavar="NAME", help="mimc, bits, porep-2k … porep-64g")
+    parser.add_argument("name", metavar="NAME", help="mimc, bits; porep-2k … porep-64g, window-…, winning-…, snap-…")
     parser.add_argument("--constraints", type=constraint_count, metavar="N", default=1 << 16, help="exactly; 2^k works too")
     parser.add_argument("--r1cs", metavar="FILE", help="write the constraints for circom's tools and cuzk setup")
     parser.add_argument("--pce", metavar="FILE", help="write the matrices as a mapped file")
     parser.add_argument("--wtns", metavar="FILE", help="write a satisfying witness")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the witness")
-    parser.add_argument("--counts", metavar="FILE", help="porep-… only: write the counts for scenarios")
-    parser.add_argument("--template", metavar="FILE", help="porep-… only: write the matrices as a template")
+    parser.add_argument("--counts", metavar="FILE", help="Filecoin's circuits: write the counts for scenarios")
+    parser.add_argument("--template", metavar="FILE", help="Filecoin's circuits: write the matrices as a template")
     parser.add_argument("--challenges", type=int, metavar="K", help="porep-… only: another number in a partition, for rehearsals")
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
 
@@ -55,12 +57,10 @@ def run(args: argparse.Namespace) -> int:
     from cuzk.groth16.inspect import domain_for, proof_memory, size_text
 
     require_writable(args.r1cs, args.pce, args.wtns, args.counts, args.template, inputs=(args.name,))
-    if args.name.lower().startswith("porep-"):
-        from cuzk.cli.porep_circuit import run as run_porep
-
-        return run_porep(args)
+    if is_filecoin(args.name):
+        return filecoin_circuit(args)
     if args.counts or args.template or args.challenges is not None:
-        raise InputError("--counts, --template and --challenges are for the porep-… circuits")
+        raise InputError("--counts, --template and --challenges are for Filecoin's circuits")
     if args.name.endswith((".r1cs", ".pce")):
         return _from_file(args)
     if args.seed < 0:

@@ -43,6 +43,8 @@ VERBS: dict[str, dict[str, str]] = {
         "inspect": "what a file is, its counts, what it takes in RAM and VRAM",
         "circuit": "sizes of the built-in circuits; write them as R1CS",
         "porep": "seal, prove and verify a Filecoin sector",
+        "post": "WinningPoSt and WindowPoSt: open sectors, prove, verify",
+        "update": "SnapDeals: put data into a sealed sector, prove, verify",
     },
     "Look": {
         "compare": "predicted against measured, figure by figure",

@@ -44,7 +44,8 @@ def save_sealed(sealed: Sealed, directory: str | os.PathLike[str]) -> None:
         (temporary / "seal.json").write_text(json.dumps(document, indent=2) + "\n")
 
 
-def _nodes(path: Path, count: int) -> np.ndarray:
+def map_nodes(path: Path, count: int) -> np.ndarray:
+    """The nodes of a file, (count, 4). Raises InputError for a file that is absent or of another length."""
     if not path.exists():
         raise InputError(f"{path}: missing; the sealed sector is not complete")
     data = map_file(path)
@@ -54,13 +55,13 @@ def _nodes(path: Path, count: int) -> np.ndarray:
     return data.view(np.uint64).reshape(-1, 4)
 
 
-def _tree(path: Path, arities: Sequence[int], nodes: int, leaves: np.ndarray | None = None) -> Tree:
-    """`leaves` where the file begins with the level above them."""
+def map_tree(path: Path, arities: Sequence[int], nodes: int, leaves: np.ndarray | None = None) -> Tree:
+    """The tree in a file; `leaves` where it begins with the level above them. Raises InputError."""
     sizes = [nodes]
     for arity in arities:
         sizes.append(sizes[-1] // arity)
     kept = sizes if leaves is None else sizes[1:]
-    data = _nodes(path, sum(kept))
+    data = map_nodes(path, sum(kept))
     levels = [data[end - size : end] for end, size in zip(np.cumsum(kept), kept, strict=True)]
     return Tree(tuple(arities), levels if leaves is None else [leaves, *levels])
 
@@ -87,9 +88,9 @@ def load_sealed(directory: str | os.PathLike[str]) -> Sealed:
             raise FormatError(path, f"{name}_hex: missing or not a string")
         comms[name] = hex32(value, f"{path}: {name}_hex")
     shape = statement.shape
-    labels = [_nodes(base / f"layer-{i}.bin", shape.nodes) for i in range(1, shape.layers + 1)]
-    leaves = {"tree_r_last": _nodes(base / "replica.bin", shape.nodes)}
-    trees = {name: _tree(base / file, _arities(shape, name), shape.nodes, leaves.get(name)) for name, file in _TREES.items()}
+    labels = [map_nodes(base / f"layer-{i}.bin", shape.nodes) for i in range(1, shape.layers + 1)]
+    leaves = {"tree_r_last": map_nodes(base / "replica.bin", shape.nodes)}
+    trees = {name: map_tree(base / file, _arities(shape, name), shape.nodes, leaves.get(name)) for name, file in _TREES.items()}
     for name, comm in _COMMS.items():
         if trees[name].root.tobytes() != comms[comm]:
             raise FormatError(base / _TREES[name], f"its root is not the {comm} of seal.json")

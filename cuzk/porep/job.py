@@ -192,7 +192,7 @@ def prove_c1(
         progress(f"witness of partition {partition}")
         witness = assignments.witness(0, partition)
         public = assignments.public_inputs(0, partition)
-        proved, count = _proved(make, witness, public, verifier, partition, c1.partitions, attempts, progress)
+        proved, count = prove_partition(make, witness, public, verifier, partition, c1.partitions, attempts, progress)
         made.proofs.append(proved.proof)
         made.publics.append(public)
         made.attempts.append(count)
@@ -202,10 +202,11 @@ def prove_c1(
     return made
 
 
-def _proved(
+def prove_partition(
     make: MakeProof, witness: BitWitness, public: list[int], verifier: Verifier, partition: int, partitions: int, attempts: int,
     progress: Progress,
 ) -> tuple[Proved, int]:  # fmt: skip
+    """A proof that verifies under `public`, and how many were made. Raises PartitionFailed."""
     reason = ""
     for attempt in range(1, attempts + 1):
         progress(f"proof of partition {partition}" + (f", attempt {attempt}: {reason}" if attempt > 1 else ""))

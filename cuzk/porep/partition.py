@@ -9,9 +9,8 @@ from cuzk.circuits.porep.shape import Shape
 from cuzk.circuits.porep.template import porep_template
 from cuzk.circuits.porep.values import ChallengeValues, PrefixValues
 from cuzk.circuits.porep.witness import porep_witness
-from cuzk.errors import ProofInvalid
+from cuzk.circuits.witness import require_satisfied
 from cuzk.groth16.template.bits import BitWitness
-from cuzk.groth16.template.walker import TemplateWalker
 from cuzk.porep.opening import challenge_values, prefix_values
 from cuzk.porep.sealing import Sealed
 from cuzk.porep.synthetic import SyntheticSector
@@ -33,7 +32,4 @@ class PartitionMaker:
 
     def require_satisfied(self, witness: BitWitness) -> None:
         """Raises ProofInvalid that names the gadget of the first row that does not hold."""
-        row = TemplateWalker(self.template).first_unsatisfied(witness)
-        if row >= 0:
-            name = self.template.row_name(row)
-            raise ProofInvalid(f"the sector does not satisfy its circuit: row {row} fails, in {name}")
+        require_satisfied(self.template, witness, "the sector")

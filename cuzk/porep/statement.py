@@ -107,8 +107,8 @@ def _shape_of(document: dict[str, Any]) -> Shape:
     raise InputError(f"sector: must be one of {', '.join(s.name for s in SHAPES)} (or sector_bytes its size)")
 
 
-def read_json(path: str | PathLike[str]) -> Any:
-    return strict_json.loads(path, read_small(path, 1 << 20))
+def read_json(path: str | PathLike[str], limit_bytes: int = 1 << 20) -> Any:
+    return strict_json.loads(path, read_small(path, limit_bytes))
 
 
 def read_statement(path: str | PathLike[str]) -> Statement:

@@ -16,11 +16,11 @@ PARTS = ("base_proof", "sub_proof", "top_proof")
 FORMS = ("Single", "Sub", "Top")
 
 
-def tree_parts(shape: Shape) -> tuple[tuple[int, ...], ...]:
-    """Arities of trees C and R: those of the base tree, then of the trees on top of it. 2 KiB to 512 MiB have the base alone."""
-    base = tuple(a for a in shape.path[:9] if a == 8)
-    rest = shape.path[len(base) :]
-    return (base, *((a,) for a in rest))
+def tree_parts(path: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """Arities of a Poseidon tree from those of its path: the base tree's, then those of the trees on top of it. 2 KiB to 512 MiB
+    have the base alone."""
+    base = tuple(a for a in path[:9] if a == 8)
+    return (base, *((a,) for a in path[len(base) :]))
 
 
 def _steps(arities: tuple[int, ...]) -> Schema:
@@ -28,7 +28,7 @@ def _steps(arities: tuple[int, ...]) -> Schema:
     return Record((("path", Repeated(len(arities), step)),))
 
 
-def _merkle(parts: tuple[tuple[int, ...], ...]) -> Schema:
+def merkle_schema(parts: tuple[tuple[int, ...], ...]) -> Schema:
     """A Merkle proof: `{"data": {FORM: {...}}}`."""
     form = FORMS[len(parts) - 1]
     ends: tuple[tuple[str, Schema], ...] = (("root", Hash()), ("leaf", Hash()))
@@ -41,7 +41,7 @@ def _merkle(parts: tuple[tuple[int, ...], ...]) -> Schema:
 
 @cache
 def challenge_schema(shape: Shape) -> Record:
-    poseidon = _merkle(tree_parts(shape))
+    poseidon = merkle_schema(tree_parts(shape.path))
     column = Record((("index", Number(U32, 4)), ("rows", Repeated(shape.layers, Hash())), ("_h", Phantom())))
     opened = Record((("column", column), ("inclusion_proof", poseidon)))
     labelling = Record((("parents", Repeated(LABEL_PARENTS, Hash())), ("layer_index", Number(U32, 4)), ("node", Number())))
@@ -49,7 +49,7 @@ def challenge_schema(shape: Shape) -> Record:
         ("c_x", opened), ("drg_parents", Repeated(DRG_PARENTS, opened)), ("exp_parents", Repeated(EXPANDER_PARENTS, opened)),
     ))  # fmt: skip
     return Record((
-        ("comm_d_proofs", _merkle(((2,) * shape.tree_d_levels,))), ("comm_r_last_proof", poseidon),
+        ("comm_d_proofs", merkle_schema(((2,) * shape.tree_d_levels,))), ("comm_r_last_proof", poseidon),
         ("replica_column_proofs", columns), ("labeling_proofs", Repeated(shape.layers, labelling)), ("encoding_proof", labelling),
     ))  # fmt: skip
 
@@ -118,28 +118,36 @@ class Layout:
         return last.offset + last.width
 
 
-@cache
-def layout(shape: Shape) -> Layout:
-    flat = tuple(atoms(challenge_schema(shape)))
-    hash_at: dict[str, int] = {}
-    number_at: dict[str, int] = {}
-    for atom in flat:
-        if atom.kind == "hash":
-            hash_at[atom.path] = len(hash_at)
-        elif atom.kind == "number":
-            number_at[atom.path] = len(number_at)
-    parts = tree_parts(shape)
+class Places:
+    """The places of a schema's values: of each path among its hashes or its numbers."""
 
-    def merkle(prefix: str, arities: tuple[tuple[int, ...], ...]) -> MerkleAt:
+    def __init__(self, schema: Schema) -> None:
+        self.atoms = tuple(atoms(schema))
+        self.hash: dict[str, int] = {}
+        self.number: dict[str, int] = {}
+        for atom in self.atoms:
+            if atom.kind == "hash":
+                self.hash[atom.path] = len(self.hash)
+            elif atom.kind == "number":
+                self.number[atom.path] = len(self.number)
+
+    def merkle(self, prefix: str, arities: tuple[tuple[int, ...], ...]) -> MerkleAt:
         form = FORMS[len(arities) - 1]
         at = f"{prefix}.data.{form}"
         names = ("path",) if form == "Single" else PARTS[: len(arities)]
         levels = [
-            (hash_at[f"{at}.{name}.path[{k}].hashes[0]"], number_at[f"{at}.{name}.path[{k}].index"], arity)
+            (self.hash[f"{at}.{name}.path[{k}].hashes[0]"], self.number[f"{at}.{name}.path[{k}].index"], arity)
             for name, part in zip(names, arities, strict=True)
             for k, arity in enumerate(part)
         ]
-        return MerkleAt(at, hash_at[f"{at}.root"], hash_at[f"{at}.leaf"], tuple(levels))
+        return MerkleAt(at, self.hash[f"{at}.root"], self.hash[f"{at}.leaf"], tuple(levels))
+
+
+@cache
+def layout(shape: Shape) -> Layout:
+    where = Places(challenge_schema(shape))
+    hash_at, number_at, merkle = where.hash, where.number, where.merkle
+    parts = tree_parts(shape.path)
 
     def column(at: str) -> ColumnAt:
         proof = merkle(f"{at}.inclusion_proof", parts)
@@ -152,7 +160,7 @@ def layout(shape: Shape) -> Layout:
     names = [f"{head}.c_x", *(f"{head}.drg_parents[{i}]" for i in range(DRG_PARENTS)),
              *(f"{head}.exp_parents[{i}]" for i in range(EXPANDER_PARENTS))]  # fmt: skip
     return Layout(
-        shape, challenge_schema(shape), flat,
+        shape, challenge_schema(shape), where.atoms,
         merkle("comm_d_proofs", ((2,) * shape.tree_d_levels,)), merkle("comm_r_last_proof", parts),
         tuple(column(name) for name in names), tuple(labelling(f"labeling_proofs[{k}]") for k in range(shape.layers)),
         labelling("encoding_proof"),

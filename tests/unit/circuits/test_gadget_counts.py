@@ -128,10 +128,10 @@ SIZES = {
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda s: s.name)
 def test_sizes_of_registered_sectors(shape):
-    from cuzk.porep.sizes import PorepSizes
+    from cuzk.circuits.sizes import CircuitSizes
 
     template = porep_template(shape, LIBRARY)
-    sizes = PorepSizes(shape, template, 0.5, 0)
+    sizes = CircuitSizes(template)
     q = sizes.queries
     got = (template.n_rows, template.n_aux, template.log2_domain, q["a"], q["b_g1"], sizes.vk_bytes, sizes.params_bytes)
     assert got == SIZES[shape.name]

@@ -83,7 +83,7 @@ def test_two_devices_share_the_work() -> None:
 PIPELINE = """
 version: 1
 machine: {root}/scenarios/machines/zen4-96c-755g-5070ti.yaml
-circuit: {root}/scenarios/circuits/winningpost-32g.yaml
+circuit: {root}/scenarios/circuits/winning-32g.yaml
 policy: {{j: 2}}
 workload: {{proofs: 6}}
 pipeline:

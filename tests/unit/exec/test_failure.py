@@ -268,7 +268,7 @@ def test_a_claim_that_can_never_be_granted_ends_the_run() -> None:
 CROSSED = """
 version: 1
 machine: {root}/scenarios/machines/zen4-96c-755g-5070ti.yaml
-circuit: {root}/scenarios/circuits/winningpost-32g.yaml
+circuit: {root}/scenarios/circuits/winning-32g.yaml
 policy: {{j: 2}}
 workload: {{proofs: 4}}
 pipeline:

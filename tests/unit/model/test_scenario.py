@@ -262,8 +262,8 @@ def test_an_unknown_name_in_a_cost_law_is_found_at_its_line(here: Path) -> None:
 
 def test_mixed_workloads(here: Path) -> None:
     text = "extends: m.yaml\npipeline: phase12\nworkload:\n  proofs: 6\n  circuits:\n  - {circuit: c.yaml, weight: 2}\n"
-    scenario = load(text + "  - {circuit: circuits/winningpost-32g.yaml, priority: 1}\n")
-    assert [c.name for c in scenario.circuits()] == ["c", "winningpost-32g"] and scenario.circuit.name == "c"
+    scenario = load(text + "  - {circuit: circuits/winning-32g.yaml, priority: 1}\n")
+    assert [c.name for c in scenario.circuits()] == ["c", "winning-32g"] and scenario.circuit.name == "c"
     assert faults(text + "  - {circuit: {extends: c.yaml, aux: 950}}\n") == [
         "s.yaml:6:3: workload.circuits: two different circuits are named 'c'"
     ]

@@ -170,11 +170,11 @@ def test_what_allocators_take_is_a_holder_too():
 
 
 def test_a_mix_stands_alone_beside_the_circuit_of_an_extended_file():
-    mix = "[{circuit: circuits/windowpost-32g.yaml}, {circuit: circuits/snapdeals-32g.yaml, weight: 2, priority: 3}]"
+    mix = "[{circuit: circuits/window-32g.yaml}, {circuit: circuits/snap-32g.yaml, weight: 2, priority: 3}]"
     scenario = load_scenario(SCENARIOS / "phase12-pw10.yaml",
                              [f"workload.circuits={mix}", "workload.mix=rotate", "workload.proofs=3"])  # fmt: skip
     result = simulate(scenario)
-    assert scenario.circuit.name == "windowpost-32g"
+    assert scenario.circuit.name == "window-32g"
     assert result.verdict == "fits" and result.completions == 1 + 2 * 16
 
 
