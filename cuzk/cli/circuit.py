@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     if is_filecoin(args.name):
         return filecoin_circuit(args)
     if args.counts or args.template or args.challenges is not None:
-        raise InputError("--counts, --template and --challenges are for Filecoin's circuits")
+        raise InputError("--counts and --template are for Filecoin's circuits, --challenges for porep-… ones")
     if args.name.endswith((".r1cs", ".pce")):
         return _from_file(args)
     if args.seed < 0:

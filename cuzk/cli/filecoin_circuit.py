@@ -62,7 +62,8 @@ def run(args: argparse.Namespace) -> int:
         )
     sizes = sizes_of(args.name, args.challenges)
     if args.pce and sizes.circuit.template.n_rows > EXPANDED_ROWS:
-        raise InputError(f"--pce: {sizes.circuit.template.n_rows:,} rows are too many to be written one by one; use --template")
+        rows = f"{sizes.circuit.template.n_rows:,} rows"
+        raise InputError(f"--pce: {sizes.what}: {rows} are too many to be written one by one; use --template")
     if args.counts:
         write_text(args.counts, sizes.yaml())
     if args.template:

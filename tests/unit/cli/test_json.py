@@ -53,6 +53,8 @@ COMMANDS: dict[str, list[str]] = {
     "circuit": ["circuit", "mimc", "--constraints", "2^10"],
     "porep seal": ["porep", "seal", "--sector", "2KiB", "{data}", "-o", "{new}"],
     "porep c1": ["porep", "c1", "--synthetic", "2KiB", "-o", "{new}.json"],
+    "post vanilla": ["post", "vanilla", "--synthetic", "2KiB", "--kind", "window", "-o", "{new}"],
+    "update vanilla": ["update", "vanilla", "--synthetic", "2KiB", "-o", "{new}"],
     "compare": ["compare", "{run}/trace.jsonl", "{run}/trace.jsonl"],
     "doctor": ["doctor"],
 }
@@ -67,6 +69,11 @@ ELSEWHERE = {
     "porep setup": A_GIGABYTE,
     "porep prove": A_GIGABYTE,
     "porep verify": A_GIGABYTE,
+    **{f"post {verb}": "tests/unit/post/test_post_cli.py" for verb in ("check", "setup", "prove", "verify", "inputs", "witness")},
+    **{
+        f"update {verb}": "tests/unit/update/test_update_cli.py"
+        for verb in ("apply", "data", "check", "setup", "prove", "verify", "inputs", "witness")
+    },
 }
 
 

@@ -303,7 +303,7 @@ def test_circuit_files_of_the_library_are_what_the_verb_writes(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (["porep-3g"], "3g"), (["porep-32g", "--pce", "x.pce"], "32GiB"), (["porep-2k", "--wtns", "x"], "porep prove"),
+        (["porep-3g"], "3g"), (["porep-32g", "--pce", "x.pce"], "32GiB"), (["porep-2k", "--wtns", "x"], "porep witness"),
         (["mimc", "--counts", "x"], "--counts"),
     ],
 )  # fmt: skip
