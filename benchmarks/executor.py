@@ -1,6 +1,6 @@
 """The executor on this machine: real proofs through the pipeline, flat memory, faults, and its prediction beside it.
 
-    python benchmarks/executor.py --device cuda -o docs/executor.json        (a GPU)
+    python benchmarks/executor.py --device cuda -o docs/executor-h200.json   (a GPU)
     python benchmarks/executor.py --device cpu --log-constraints 14          (anywhere)
 
 Every proof is verified by an independent pairing before it counts. Each part is a process of its own, as a user would start it.

@@ -23,3 +23,37 @@ def test_every_room_is_on_the_page():
     there = {init.parent.name for init in (ROOT / "cuzk").glob("*/__init__.py")}
     assert there <= rooms, f"rooms without a row: {there - rooms}"
     assert rooms - there <= COMING, f"rows without a room: {rooms - there}"
+
+
+NAMED = re.compile(
+    r"(?<![\w/.-])((?:cuzk|tests|scenarios|benchmarks|kernels|docs|schemas)/[\w/.-]+\.(?:py|yaml|md|json|jsonl|hpp|cuh|cu|cpp|png|sh))\b"
+)
+WRITTEN_FROM = [
+    *ROOT.glob("*.md"),
+    *(ROOT / "docs").glob("*.md"),
+    *(ROOT / "cuzk").rglob("*.py"),
+    *(ROOT / "benchmarks").rglob("*.py"),
+]
+
+
+def test_files_that_prose_names_are_there():
+    wrong = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in WRITTEN_FROM
+        for name in NAMED.findall(path.read_text(encoding="utf-8"))
+        if not re.search(r"NEW|NOUN", name) and not (ROOT / name).exists()
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+PAGES_COMING = {"api.md"}
+"""Pages that others lead to and that are being written: only ever shorter."""
+
+
+def test_links_between_pages_lead_somewhere():
+    wrong = []
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#\s]+)", path.read_text(encoding="utf-8")):
+            if "://" not in target and target not in PAGES_COMING and not (path.parent / target).exists():
+                wrong.append(f"{path.relative_to(ROOT)}: {target}")
+    assert not wrong, "\n".join(wrong)
