@@ -42,7 +42,7 @@ def look(root: Path = ROOT) -> Found:
 
 def measure(found: Found) -> None:
     """Measure the DRAM and the links of each GPU, a few seconds; what cannot be measured is noted."""
-    from cuzk.host.rates import BLOCK_BYTES, dram_bandwidth
+    from cuzk.host.dram import BLOCK_BYTES, dram_bandwidth
 
     threads = found.cpu.cores_usable
     room = min([found.memory.available_bytes, *(group.available_bytes for group in found.groups)])
