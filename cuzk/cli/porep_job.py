@@ -156,12 +156,9 @@ def check_file(args: argparse.Namespace) -> int:
 
 def prove_file(args: argparse.Namespace) -> int:
     """`cuzk porep prove C1.json KEY`."""
+    from cuzk import api
     from cuzk.errors import InputError
-    from cuzk.groth16.safety import weaknesses
     from cuzk.outputs import require_folder
-    from cuzk.porep.job import prove_c1
-    from cuzk.porep.partition import PartitionMaker
-    from cuzk.porep.proving import load_porep_key
 
     start = time.perf_counter()
     if args.seed is not None:
@@ -172,24 +169,25 @@ def prove_file(args: argparse.Namespace) -> int:
     c1, owner = read_job(args)
     c1.check(owner, threads=args.threads)
     checked_s = time.perf_counter() - start
-    maker = PartitionMaker(c1.shape)
-    key = load_porep_key(args.key, maker, terminal_progress())
-    warn_unsafe(key.path, weaknesses(key.verifying_key()))
-    made = prove_c1(c1, key, maker, checked=True, threads=args.threads, quotient=args.quotient, progress=note)
+    key = api.load_key(args.key, sector=c1.shape.name, progress=terminal_progress())
+    warn_unsafe(key.proving_key.path, key.weaknesses)
+    made = api.prove(key, c1, checked=True, threads=args.threads, quotient=args.quotient, progress=note)
     statement = {**c1.statement().document(), "registered_proof": c1.registered.name}
-    write_proof(output, made.to_bytes(), made.publics, key.verifying_key().to_json(), statement)
+    write_proof(output, made.to_bytes(), made.publics, key.verifying_key.to_json(), statement)
     total_s = time.perf_counter() - start
     if made.note:
         print(f"cuzk: {args.directory}: {made.note}", file=sys.stderr)
     again = sum(made.attempts) - len(made.attempts)
     if args.json:
-        print_json({"verified": True, "development_key": key.development, **described(c1), "quotient": made.quotient,
+        print_json({"verified": True, "development_key": key.proving_key.development, **described(c1), "quotient": made.quotient,
                     "proof_hex": [p.to_bytes().hex() for p in made.proofs], "files": paths, "attempts": made.attempts,
                     "proved_again": again, "aggregated": False, "step_s": made.step_s, "checked_s": checked_s,
                     "total_s": total_s})  # fmt: skip
     else:
         more = f", {again} proved again" if again else ""
-        print(f"{len(made.proofs)} proof(s) verified: {c1.registered.name}, domain {key.domain}{more}, {total_s:.1f} s")
+        print(
+            f"{len(made.proofs)} proof(s) verified: {c1.registered.name}, domain {key.proving_key.domain}{more}, {total_s:.1f} s"
+        )
         print("\n".join(paths.values()))
     return 0
 

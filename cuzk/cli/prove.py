@@ -38,12 +38,10 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     # NumPy's BLAS is not used; starting its threads costs a short proof a tenth of its time.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from cuzk import api
     from cuzk.errors import InputError
     from cuzk.groth16.formats.proof import proof_json, public_json
-    from cuzk.groth16.load import load_key, open_witness
     from cuzk.groth16.prover.blinding import Blinding
-    from cuzk.groth16.prover.run import prove
-    from cuzk.groth16.safety import weaknesses
     from cuzk.outputs import file_set, require_folder
 
     start = time.perf_counter()
@@ -51,11 +49,11 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("--threads must be at least 1")
     require_folder(args.output, *FILES, inputs=(args.key, args.witness, args.r1cs))
     paths = {name: os.path.join(args.output, name) for name in FILES}
-    witness = open_witness(args.witness)
-    key = load_key(args.key, args.r1cs)
+    opened = api.load_key(args.key, r1cs=args.r1cs)
+    key = opened.proving_key
     blinding = Blinding.random() if args.insecure_seed is None else Blinding.from_seed(args.insecure_seed)
-    made = prove(key, witness(key), args.quotient, blinding, args.threads)
-    unsafe = weaknesses(key.verifying_key())
+    made = api.prove(opened, args.witness, blinding=blinding, quotient=args.quotient, threads=args.threads)
+    unsafe = opened.weaknesses
     warn_unsafe(args.key, unsafe)
     with file_set(args.output, *FILES) as stage:
         (stage / "proof.json").write_text(proof_json(made.proof))

@@ -102,6 +102,8 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("--r1cs goes with --witness; the circuit of a C1 output is known")
     if args.threads is not None and args.threads < 1:
         raise InputError("--threads must be at least 1")
+    if args.c1 and os.path.isdir(args.key):
+        args.key = _key_in(args.key, args.c1[0])
     scenario = load(args)
     if args.output:
         try:
@@ -123,6 +125,17 @@ def run(args: argparse.Namespace) -> int:
 
         print(f"cuzk: {describe(result.error)}", file=sys.stderr)
     return result.exit_code
+
+
+def _key_in(folder: str, c1: str) -> str:
+    """The .params in a folder that a C1 output's circuit needs."""
+    from cuzk import api
+    from cuzk.porep.parameters import find_published
+    from cuzk.porep.partition import PartitionMaker
+    from cuzk.porep.proving import find_params
+
+    maker = PartitionMaker(api.read_c1(c1).shape)
+    return str(find_published(folder, maker) or find_params(folder, maker))
 
 
 def _trace(args: argparse.Namespace) -> str | None:
@@ -198,10 +211,10 @@ def _own_calibration(given: str | None) -> Calibration | None:
 
 
 def _predict(scenario: Scenario) -> dict[str, Any]:
+    from cuzk import api
     from cuzk.report.verdict import verdict_line
-    from cuzk.sim import simulate
 
-    document = simulate(scenario).to_json()
+    document = api.predict(scenario)
     print(f"cuzk: predicted: {verdict_line(document)}", file=sys.stderr)
     return document
 
