@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from cuzk.errors import InputError
 from cuzk.report.holders import holders_over_time, ooms
 from cuzk.report.page import write_page
 from cuzk.trace.event import Event
@@ -42,6 +43,6 @@ def test_the_page_stands_alone(tmp_path):
 
 
 def test_nothing_is_written_where_the_page_cannot_be_made(tmp_path):
-    with pytest.raises(OSError):
+    with pytest.raises(InputError, match="page\\.html"):
         write_page(tmp_path / "missing" / "page.html", [("predicted", events())])
     assert list(tmp_path.iterdir()) == []
