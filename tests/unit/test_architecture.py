@@ -25,9 +25,8 @@ def test_every_room_is_on_the_page():
     assert rooms - there <= COMING, f"rows without a room: {rooms - there}"
 
 
-NAMED = re.compile(
-    r"(?<![\w/.-])(?<!-o )((?:cuzk|tests|scenarios|benchmarks|kernels|docs|schemas)/[\w/.-]+\.(?:py|yaml|md|json|jsonl|hpp|cuh|cu|cpp|png|sh))\b"
-)
+ROOTS, SUFFIXES = "cuzk|tests|scenarios|benchmarks|kernels|docs|schemas", "py|yaml|md|jsonl?|hpp|cuh?|cpp|png|sh"
+NAMED = re.compile(rf"(?<![\w/.-])(?<!-o )((?:{ROOTS})/[\w/.-]+\.(?:{SUFFIXES}))\b")
 WRITTEN_FROM = [
     *ROOT.glob("*.md"),
     *(ROOT / "docs").glob("*.md"),
