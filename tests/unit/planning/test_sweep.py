@@ -13,7 +13,7 @@ from cuzk.model.scenario import ScenarioFile, load_scenario
 from cuzk.planning.backends import Fork, backend
 from cuzk.planning.cache import Cache
 from cuzk.planning.grid import parse_axis
-from cuzk.planning.row import simulated
+from cuzk.planning.row import FIGURES, invalid, simulated
 from cuzk.planning.sweep import sweep
 
 SCENARIO = str(Path(__file__).parents[3] / "scenarios" / "pw12.yaml")
@@ -31,6 +31,11 @@ def test_each_row_is_the_single_run():
     for setting, row in found.rows:
         assert row == simulated(load_scenario(SCENARIO, [*QUICK, *(f"{k}={v}" for k, v in setting.items())]))
     assert [row["verdict"] for _, row in found.rows] == ["oom", "fits", "oom", "fits"]
+
+
+def test_every_figure_is_named_and_in_some_row():
+    rows = [simulated(load_scenario(SCENARIO, [*QUICK, "policy.pw=4"]), seeds=2), invalid("a reason")]
+    assert {name for row in rows for name in row} == set(FIGURES)
 
 
 def test_a_second_run_makes_only_what_is_new(tmp_path):
