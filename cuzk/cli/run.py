@@ -42,6 +42,8 @@ def add_parser(subparsers: Any) -> None:
     proofs.add_argument("--c1", metavar="C1.json", action="append", default=[],
                         help="a C1 output in place of witnesses; KEY may be a folder of parameters; repeat it to give "
                         "the proofs different ones, in turn")  # fmt: skip
+    proofs.add_argument("--resume", action="store_true",
+                        help="make only the proofs that are not in -o DIR yet, or do not hold")  # fmt: skip
     proofs.add_argument("--r1cs", metavar="R1CS",
                         help="the circuit, .r1cs, .pce or template: needed for .params; names a failing constraint")  # fmt: skip
     proofs.add_argument("--threads", type=int, metavar="N", help="threads a step (default: all cores)")
@@ -98,6 +100,8 @@ def run(args: argparse.Namespace) -> int:
 
     if bool(args.key) != bool(args.witness or args.c1) or (args.witness and args.c1):
         raise InputError("--key goes with --witness or --c1: for real proofs; none of them for the null device")
+    if args.resume and not (args.key and args.output):
+        raise InputError("--resume goes with real proofs and -o DIR: what is there already is not made again")
     if args.c1 and args.r1cs:
         raise InputError("--r1cs goes with --witness; the circuit of a C1 output is known")
     if args.threads is not None and args.threads < 1:
@@ -105,12 +109,15 @@ def run(args: argparse.Namespace) -> int:
     if args.c1 and os.path.isdir(args.key):
         args.key = _key_in(args.key, args.c1[0])
     scenario = load(args)
+    numbers = _missing(args, scenario) if args.resume else ()
+    if args.resume and not numbers:
+        return _nothing_left(args, scenario)
     if args.output:
         try:
             os.makedirs(args.output, exist_ok=True)
         except OSError as error:
             raise InputError(f"{args.output}: {error.strerror}") from error
-    result, predicted, notes = _prove(args, scenario) if args.key else _play(args, scenario)
+    result, predicted, notes = _prove(args, scenario, numbers) if args.key else _play(args, scenario)
     document = result.to_json()
     if predicted is not None:
         document["predicted"] = {key: predicted[key] for key in ("verdict", "oom", "throughput", "peaks", "calibration")}
@@ -136,6 +143,31 @@ def _key_in(folder: str, c1: str) -> str:
 
     maker = PartitionMaker(api.read_c1(c1).shape)
     return str(find_published(folder, maker) or find_params(folder, maker))
+
+
+def _missing(args: argparse.Namespace, scenario: Scenario) -> tuple[int, ...]:
+    """The proofs of a scenario that are not in the output folder, or do not hold."""
+    from pathlib import Path
+
+    from cuzk import api
+    from cuzk.exec.proofs import missing
+    from cuzk.groth16.load import read_any_vk
+    from cuzk.groth16.verify import Verifier
+
+    verifier = Verifier(read_any_vk(args.key), args.key)
+    sectors = [api.read_c1(path) for path in args.c1]
+    if not sectors:
+        return tuple(missing(Path(args.output), scenario.workload.proofs, scenario.circuit.partitions, verifier))
+    publics = [[one.public_inputs(part) for part in range(one.partitions)] for one in sectors]
+    count = sectors[0].partitions
+    return tuple(missing(Path(args.output), scenario.workload.proofs, count, verifier, lambda n: publics[n % len(publics)]))
+
+
+def _nothing_left(args: argparse.Namespace, scenario: Scenario) -> int:
+    text = f"{args.output}: all {scenario.workload.proofs} proofs are there and hold"
+    print(json.dumps({"schema_version": 1, "resumed": scenario.workload.proofs, "made": 0, "output": args.output}, indent=2)
+          if args.json else text)  # fmt: skip
+    return 0
 
 
 def _trace(args: argparse.Namespace) -> str | None:
@@ -164,11 +196,14 @@ def _play(args: argparse.Namespace, scenario: Scenario) -> tuple[RunResult, dict
     return execute(scenario, device, trace_path=_trace(args), progress=progress, measured=measured), predicted, notes
 
 
-def _prove(args: argparse.Namespace, scenario: Scenario) -> tuple[RunResult, dict[str, Any] | None, list[str]]:
+def _prove(
+    args: argparse.Namespace, scenario: Scenario, numbers: tuple[int, ...]
+) -> tuple[RunResult, dict[str, Any] | None, list[str]]:
     """Real proofs."""
     from cuzk.exec.run import Proving, prepare, progress_line, prove_with
 
-    proving = Proving(args.key, tuple(args.witness), args.r1cs, args.threads, args.insecure_seed, tuple(args.c1))
+    proving = Proving(args.key, tuple(args.witness), args.r1cs, args.threads, args.insecure_seed, tuple(args.c1),
+                      numbers)  # fmt: skip
     make_device: Callable[..., Device] | None = None
     if args.device == "cuda":
         from cuzk.exec.cuda import CudaProver

@@ -19,6 +19,7 @@ from cuzk.exec.device import Device
 from cuzk.exec.engine import Engine
 from cuzk.exec.host import available_bytes
 from cuzk.exec.null import Burn, NullDevice
+from cuzk.exec.proofs import ProofWriter, Some
 from cuzk.exec.result import RunResult, outcome_of, result_of
 from cuzk.exec.sampler import Sampler
 from cuzk.exec.sets import Proof
@@ -49,6 +50,8 @@ class Proving:
     insecure_seed: int | None = None
     c1: tuple[str, ...] = ()
     """C1 outputs in place of witnesses: proof p is that of number p modulo their number."""
+    numbers: tuple[int, ...] = ()
+    """Only these of the scenario's proofs; all where it is empty."""
 
 
 def run(scenario: Scenario, device: Device, *, trace_path: str | os.PathLike[str] | None = None,
@@ -188,6 +191,8 @@ class Prepared:
     """None, as is the key, if a worker process has them."""
     measured: dict[str, Any]
     supervisor: Any = None
+    numbers: tuple[int, ...] = ()
+    """The proofs' own numbers, where the run makes only some of the scenario's."""
 
 
 def prepare(scenario: Scenario, proving: Proving, *, ram_cap_bytes: int | None = None,
@@ -206,7 +211,7 @@ def prepare(scenario: Scenario, proving: Proving, *, ram_cap_bytes: int | None =
         from cuzk.exec.worker import Job
 
         supervisor = Supervisor(Job(scenario, proving, ram_cap_bytes, make_device))
-        return Prepared(supervisor.ready.scenario, None, None, supervisor.ready.measured, supervisor)
+        return Prepared(supervisor.ready.scenario, None, None, supervisor.ready.measured, supervisor, proving.numbers)
     idle_bytes = process_resident_bytes()
     # NumPy's BLAS is not used; its threads would only take time and memory
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -250,6 +255,9 @@ def bind(scenario: Scenario, key: Any, given: Assignments | list[Any], proving: 
         if isinstance(given, list):
             given = [w if isinstance(w, BitWitness) else BitWitness.of_std(template, w) for w in given]
     assignments: Assignments = Ready(given) if isinstance(given, list) else given
+    if proving.numbers:
+        assignments = Some(assignments, proving.numbers)
+        scenario = scenario.model_copy(update={"workload": scenario.workload.model_copy(update={"proofs": len(proving.numbers)})})
     witnesses = list(assignments.examples())
     circuit = circuit_of(key, witnesses, assignments.partitions or scenario.circuit.partitions)
     form: WitnessForm = "bits" if all(isinstance(w, BitWitness) for w in witnesses) else "field"
@@ -261,29 +269,34 @@ def bind(scenario: Scenario, key: Any, given: Assignments | list[Any], proving: 
     blinding = Blinding.random if seed is None else lambda: Blinding.from_seed(seed)
     device = (make_device or CpuDevice)(key, assignments, quotient, idle_bytes, proving.threads, blinding)
     measured = {"idle_bytes": idle_bytes, "quotient": quotient, "private": seed is None, "development_key": key.development}
-    return Prepared(scenario, key, device, measured)
+    return Prepared(scenario, key, device, measured, None, proving.numbers)
 
 
 def prove_with(prepared: Prepared, out_dir: str | os.PathLike[str] | None = None, *,
                trace_path: str | os.PathLike[str] | None = None, progress: Progress | None = None) -> RunResult:  # fmt: skip
-    """Real proofs through the pipeline, each partition verified by an independent pairing before it counts. Only a proof all of
-    whose partitions are verified has its files written, into `out_dir`."""
+    """Real proofs through the pipeline, each partition verified by an independent pairing before it counts. A proof all of whose
+    partitions are verified has its files written into `out_dir` at once."""
     device = prepared.device
-    proofs: dict[int, dict[int, Any]] = {}
+    verified = 0
+    with ProofWriter(None if out_dir is None else Path(out_dir), prepared.numbers) as writer:
 
-    def on_proof(proof: Proof) -> None:
-        proofs[proof.number] = device.take_proof(proof.number)
-        if progress is not None:
-            progress(proof)
+        def made(number: int, parts: dict[int, Any]) -> None:
+            nonlocal verified
+            verified += len(parts)
+            writer.put(number, parts)
 
-    if prepared.supervisor is not None:
-        result, proofs = prepared.supervisor.prove(trace_path, progress)
-    else:
-        result = run(prepared.scenario, device, trace_path=trace_path, progress=on_proof, measured=prepared.measured)
-    proofs = dict(sorted(proofs.items()))
-    result.document["measured"]["verified_partitions"] = sum(map(len, proofs.values()))
+        def on_proof(proof: Proof) -> None:
+            made(proof.number, device.take_proof(proof.number))
+            if progress is not None:
+                progress(proof)
+
+        if prepared.supervisor is not None:
+            result = prepared.supervisor.prove(trace_path, progress, made)
+        else:
+            result = run(prepared.scenario, device, trace_path=trace_path, progress=on_proof, measured=prepared.measured)
+    result.document["measured"]["verified_partitions"] = verified
     if out_dir is not None:
-        result.document["measured"]["files"] = write_proofs(Path(out_dir), proofs)
+        result.document["measured"]["files"] = [path for _, path in sorted(writer.files.items())]
     return result
 
 
@@ -321,29 +334,6 @@ def circuit_of(key: Any, witnesses: list[Any], partitions: int) -> Circuit:
         srs=sum(p.nbytes for p in points), **{"pce_template" if isinstance(system, TemplateSystem) else "pce": system.nbytes},
         provenance={"*": f"counted in {key.path}"},
     )  # fmt: skip
-
-
-def write_proofs(directory: Path, proofs: dict[int, dict[int, Any]]) -> list[str]:
-    """`proof-000/proof-07.json` and `public-07.json` for every partition, and `proof-000.bin`: the partitions' compressed
-    proofs one after another. Returns the paths of the latter. Raises InputError."""
-    from cuzk.groth16.formats.files import atomic_write, write_text
-    from cuzk.groth16.formats.proof import proof_json, public_json
-
-    written = []
-    try:
-        for number, parts in proofs.items():
-            folder = directory / f"proof-{number:03d}"
-            folder.mkdir(parents=True, exist_ok=True)
-            for partition, (made, public) in sorted(parts.items()):
-                write_text(folder / f"proof-{partition:02d}.json", proof_json(made))
-                write_text(folder / f"public-{partition:02d}.json", public_json(public))
-            target = directory / f"proof-{number:03d}.bin"
-            with atomic_write(target) as file:
-                file.write(b"".join(made.to_bytes() for _, (made, _) in sorted(parts.items())))
-            written.append(str(target))
-    except OSError as error:
-        raise InputError(f"{directory}: {error.strerror}") from error
-    return written
 
 
 def progress_line(total: int) -> Progress | None:

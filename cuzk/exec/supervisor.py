@@ -112,13 +112,13 @@ class Supervisor:
                 raise message.error
         raise worker.why_dead()
 
-    def prove(self, trace_path: str | os.PathLike[str] | None,
-              progress: Progress | None) -> tuple[RunResult, dict[int, dict[int, Any]]]:  # fmt: skip
-        """The result, and the proofs that are complete: number -> partition -> its proof and public signals."""
+    def prove(self, trace_path: str | os.PathLike[str] | None, progress: Progress | None,
+              made: Callable[[int, dict[int, Any]], None]) -> RunResult:  # fmt: skip
+        """The result. `made` gets each proof that is complete: its number, and partition -> its proof and public signals."""
         ready, plan = self.ready, compile(self.ready.scenario)
         refuse_faults(plan)
         worker, self._waiting = self._waiting or Worker(self._job), None
-        run = _Supervised(plan, self._job, worker, progress)
+        run = _Supervised(plan, self._job, worker, progress, made)
 
         def open_trace() -> TraceWriter | None:
             header = header_of(plan, ready.device) | ready.measured
@@ -126,17 +126,19 @@ class Supervisor:
 
         outcome = run.to_its_end(open_trace)
         measured = {**ready.measured, "worker_restarts": run.restarts}
-        return result_of(plan, ready.device, outcome, run.events, measured), run.proofs
+        return result_of(plan, ready.device, outcome, run.events, measured)
 
 
 class _Supervised:
     """One run over all of its workers."""
 
-    def __init__(self, plan: Plan, job: Job, worker: Worker, progress: Progress | None) -> None:
+    def __init__(self, plan: Plan, job: Job, worker: Worker, progress: Progress | None,
+                 made: Callable[[int, dict[int, Any]], None]) -> None:  # fmt: skip
         self._plan, self._job, self._worker = plan, job, worker
         self._progress = progress or (lambda proof: None)
         self.events: list[Event] = []
-        self.proofs: dict[int, dict[int, Any]] = {}
+        self._made = made
+        self.proofs: set[int] = set()
         self.restarts: list[dict[str, Any]] = []
         self._write: Callable[[Event], None] = lambda event: None
         self._start_s: float | None = None
@@ -218,7 +220,8 @@ class _Supervised:
                 case Started(start_s):
                     self._start_s = start_s
                 case Made(proof, parts):
-                    self.proofs[proof.number] = parts
+                    self.proofs.add(proof.number)
+                    self._made(proof.number, parts)
                     self._progress(proof)
                 case Raised(error):
                     raised = error
