@@ -119,7 +119,7 @@ def prove(job: Job, statement: dict[str, Any], args: argparse.Namespace, start: 
     output = args.output or f"{os.path.splitext(args.job.rstrip(os.sep))[0]}-proof"
     require_folder(output, *PROOF_FILES, inputs=(args.job, args.key))
     checked_s = time.perf_counter() - start
-    key = load_circuit_key(args.key, job.template, job.what)
+    key = load_circuit_key(args.key, job.template, job.what, job.published, terminal_progress())
     warn_unsafe(key.path, weaknesses(key.verifying_key()))
     made = prove_job(job, key, threads=args.threads, quotient=args.quotient, progress=_note)
     write_proof(output, made.to_bytes(), made.publics, key.verifying_key().to_json(), statement)

@@ -30,6 +30,7 @@ from cuzk.groth16.load import params_key
 from cuzk.groth16.progress import Progress, silent
 from cuzk.groth16.template.system import TemplateSystem
 from cuzk.outputs import write_text
+from cuzk.porep import published
 from cuzk.porep.partition import PartitionMaker
 
 VARIABLE = "FIL_PROOFS_PARAMETER_CACHE"
@@ -146,7 +147,10 @@ def expected_digest(path: str | PathLike[str]) -> tuple[str, str] | None:
         for suffix, digest in ((".params", one.params_digest), (".vk", one.vk_digest)):
             if path.name == one.name(suffix):
                 return None if suffix == ".params" and _is_development(path) else (digest, "the published list")
-    return None
+    other = published.digests().get(path.name)
+    if other is None or (path.suffix == ".params" and _is_development(path)):
+        return None
+    return other, "the published list"
 
 
 def _is_development(path: Path) -> bool:

@@ -10,6 +10,7 @@ from cuzk.circuits.post.shape import WINNING_CHALLENGES, PostShape
 from cuzk.circuits.sizes import CircuitSizes, NamedSizes
 from cuzk.groth16.template.bits import BitWitness
 from cuzk.groth16.template.model import Template
+from cuzk.porep.published import key_stem
 from cuzk.post.registered import registered_post
 from cuzk.post.synthetic import synthetic_vanilla
 from cuzk.post.vanilla import PostVanilla
@@ -39,6 +40,10 @@ class PostJob:
     @property
     def what(self) -> str:
         return self.circuit.what
+
+    @property
+    def published(self) -> str:
+        return f"{key_stem(self.circuit.shape)}.params"
 
     @property
     def template(self) -> Template:

@@ -8,6 +8,7 @@ from cuzk.circuits.update.shape import UpdateShape
 from cuzk.circuits.update.template import update_template, update_witness
 from cuzk.groth16.template.bits import BitWitness
 from cuzk.groth16.template.model import Template
+from cuzk.porep.published import key_stem
 from cuzk.update.synthetic import synthetic_vanilla
 from cuzk.update.vanilla import UpdateVanilla
 
@@ -36,6 +37,10 @@ class UpdateJob:
     @property
     def what(self) -> str:
         return self.circuit.what
+
+    @property
+    def published(self) -> str:
+        return f"{key_stem(self.circuit.shape)}.params"
 
     @property
     def template(self) -> Template:

@@ -26,6 +26,10 @@ class Job(Protocol):
         """The circuit's name in messages."""
 
     @property
+    def published(self) -> str:
+        """The name of the circuit's published .params."""
+
+    @property
     def template(self) -> Template: ...
 
     @property
