@@ -54,7 +54,8 @@ def run(args: argparse.Namespace) -> int:
     from cuzk.groth16.formats.matrices import write_pce
     from cuzk.groth16.formats.r1cs import write_r1cs
     from cuzk.groth16.formats.wtns import write_wtns_chunks
-    from cuzk.groth16.inspect import domain_for, proof_memory, size_text
+    from cuzk.groth16.inspect import domain_for, proof_memory
+    from cuzk.groth16.inspect_text import size_text
 
     require_writable(args.r1cs, args.pce, args.wtns, args.counts, args.template, inputs=(args.name,))
     if is_filecoin(args.name):
@@ -104,7 +105,8 @@ def _from_file(args: argparse.Namespace) -> int:
     """Write the matrices of a circuit file; report what the result takes."""
     from cuzk.errors import InputError
     from cuzk.groth16.formats.matrices import write_pce
-    from cuzk.groth16.inspect import as_text, inspect
+    from cuzk.groth16.inspect import inspect
+    from cuzk.groth16.inspect_text import as_text
     from cuzk.groth16.load import read_r1cs_system
 
     if args.r1cs or args.wtns:

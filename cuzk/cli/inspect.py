@@ -23,7 +23,8 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     from cuzk.errors import InputError
     from cuzk.groth16.formats.template import describe, is_template
-    from cuzk.groth16.inspect import as_text, inspect
+    from cuzk.groth16.inspect import inspect
+    from cuzk.groth16.inspect_text import as_text
 
     if is_template(args.file):
         return _template(args, describe(args.file))

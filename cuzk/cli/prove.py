@@ -5,9 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from cuzk.cli.proving import print_json, warn_unsafe
+
+if TYPE_CHECKING:
+    from cuzk import api
+    from cuzk.groth16.prover.blinding import Blinding
+    from cuzk.groth16.prover.run import Proved
 
 FILES = ("proof.json", "public.json", "proof.bin")
 
@@ -16,6 +22,11 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("prove", help="make one proof", description=__doc__)
     parser.add_argument("key", metavar="KEY", help=".zkey, .ckey or .params (these need --r1cs)")
     parser.add_argument("witness", metavar="WITNESS", help=".wtns, or .cwit where the key's matrices are a template")
+    add_options(parser)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options that `fullprove` has too."""
     parser.add_argument("-o", "--output", metavar="DIR", required=True, help="directory for the three files; made if absent")
     parser.add_argument(
         "--quotient",
@@ -36,6 +47,16 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    def make(opened: api.Key, blinding: Blinding) -> Proved:
+        from cuzk import api
+
+        return api.prove(opened, args.witness, blinding=blinding, quotient=args.quotient, threads=args.threads)
+
+    return run_with(args, (args.key, args.witness, args.r1cs), make)
+
+
+def run_with(args: argparse.Namespace, inputs: tuple[str | None, ...], make: Callable[[api.Key, Blinding], Proved]) -> int:
+    """Make a proof and write its files; `inputs` are files that must not be written over."""
     # NumPy's BLAS is not used; starting its threads costs a short proof a tenth of its time.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from cuzk import api
@@ -47,12 +68,12 @@ def run(args: argparse.Namespace) -> int:
     start = time.perf_counter()
     if args.threads is not None and args.threads < 1:
         raise InputError("--threads must be at least 1")
-    require_folder(args.output, *FILES, inputs=(args.key, args.witness, args.r1cs))
+    require_folder(args.output, *FILES, inputs=inputs)
     paths = {name: os.path.join(args.output, name) for name in FILES}
     opened = api.load_key(args.key, r1cs=args.r1cs)
     key = opened.proving_key
     blinding = Blinding.random() if args.insecure_seed is None else Blinding.from_seed(args.insecure_seed)
-    made = api.prove(opened, args.witness, blinding=blinding, quotient=args.quotient, threads=args.threads)
+    made = make(opened, blinding)
     unsafe = opened.weaknesses
     warn_unsafe(args.key, unsafe)
     with file_set(args.output, *FILES) as stage:

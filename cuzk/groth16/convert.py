@@ -135,35 +135,53 @@ def _forms(key: ProvingKey, quotients: tuple[str, ...], progress: Progress) -> _
     return forms
 
 
-def convert(key: ProvingKey, out: Path, quotients: tuple[str, ...] | None = None, progress: Progress = silent) -> str:
-    """Write the key as the kind that the suffix of `out` names: .ckey, .zkey, .params, or a verifying key .json, .vk.
+def convert(
+    key: ProvingKey, out: Path, quotients: tuple[str, ...] | None = None, progress: Progress = silent, layout: str | None = None
+) -> str:
+    """Write the key as the kind that the suffix of `out` names: .ckey, .zkey, .params, .pk (arkworks), or a verifying key
+    .json, .vk, .sol; `layout` is that of .pk and .vk (formats/layouts.py).
 
     Returns what was written. Raises InputError with the reason where it is impossible.
     """
     suffix = os.path.splitext(os.fspath(out))[1]
     if suffix == ".ckey":
         return "ckey for " + ", ".join(optimise(key, out, quotients or key.quotients, progress))
-    if suffix in (".json", ".vk"):
-        write_verifying_key_of(key.verifying_key(), out)
+    if suffix in VERIFYING:
+        write_verifying_key_of(key.verifying_key(), out, layout or "bellman")
         return "verifying key"
+    if suffix == ".pk":
+        _write_arkworks(key, out, layout or "arkworks")
+        return "arkworks proving key"
     if suffix == ".zkey":
         _write_zkey(key, out)
         return "zkey"
     if suffix == ".params":
         _write_params(key, out)
         return "params"
-    raise InputError(f"{os.fspath(out)}: the name must end in .ckey, .zkey, .params, .json or .vk")
+    raise InputError(f"{os.fspath(out)}: the name must end in .ckey, .zkey, .params, .pk, .json, .vk or .sol")
 
 
-def write_verifying_key_of(key: VerifyingKey, out: Path) -> None:
-    """Write a verifying key: JSON, or binary if the name ends in .vk. Raises InputError where the source lacks points."""
+VERIFYING = (".json", ".vk", ".sol")
+"""Suffixes of verifying keys: snarkjs's, binary, a Solidity contract."""
+
+
+def write_verifying_key_of(key: VerifyingKey, out: Path, layout: str = "bellman") -> None:
+    """Write a verifying key: as a Solidity contract if the name ends in .sol, binary in a layout if it ends in .vk, else JSON.
+    Raises InputError where the source lacks points.
+    """
     from cuzk.groth16.formats.files import atomic_write
+    from cuzk.groth16.formats.solidity import verifier_contract
+    from cuzk.groth16.safety import weaknesses
 
-    if os.path.splitext(os.fspath(out))[1] != ".vk":
-        write_text(out, key.to_json())
+    suffix = os.path.splitext(os.fspath(out))[1]
+    if suffix != ".vk":
+        try:
+            write_text(out, verifier_contract(key, weaknesses(key)) if suffix == ".sol" else key.to_json())
+        except point_bytes.PointError as error:
+            raise InputError(f"{os.fspath(out)}: alpha or beta of the verifying key: {error}") from error
         return
     try:
-        data = key.to_bytes()
+        data = key.to_bytes(layout)
     except ValueError as error:
         raise InputError(f"{os.fspath(out)}: {error}; make it from the proving key") from error
     with atomic_write(out) as file:
@@ -209,6 +227,27 @@ def _write_params(key: ProvingKey, out: Path) -> None:
     if not key.l_query.points.any(axis=1).all():
         raise InputError(f"{key.path}: cannot become .params: a wire appears in no constraint, and its L is infinity")
     queries = {"l": key.l_query, "a": key.a_query, "b_g1": key.b_g1_query, "b_g2": key.b_g2_query}
-    lists = {name: (len(query), [query.points]) for name, query in queries.items()}
+    finite = {
+        name: query.points if query.finite is None else query.points[query.finite_rows()] for name, query in queries.items()
+    }
+    lists = {name: (len(found), [found]) for name, found in finite.items()}
     lists["h"] = (len(key.h_monomial), [key.h_monomial])
     write_params(out, key.verifying_key(), lists, development_tail() if key.development else b"")
+
+
+def _write_arkworks(key: ProvingKey, out: Path, layout: str) -> None:
+    from cuzk.groth16.formats.arkworks import write_key
+
+    if layout not in ("arkworks", "arkworks-uncompressed"):
+        raise InputError(
+            f"{os.fspath(out)}: a .pk is arkworks's proving key, compressed or not; of {layout} only the .vk is written"
+        )
+    if key.root != 7:
+        raise InputError(f"{key.path}: cannot become an arkworks key: {OTHER_ROOTS}")
+    if key.h_monomial is None or key.l_query is None:
+        raise InputError(f"{key.path}: cannot become an arkworks key, which needs H as monomials and L without C absorbed")
+    dense = {
+        "a": _dense(key.a_query, key.n_wires), "b_g1": _dense(key.b_g1_query, key.n_wires),
+        "b_g2": _dense(key.b_g2_query, key.n_wires), "h": key.h_monomial, "l": key.l_query.points,
+    }  # fmt: skip
+    write_key(out, key.verifying_key(), {name: (len(found), [found]) for name, found in dense.items()}, layout)

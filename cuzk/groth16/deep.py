@@ -11,7 +11,8 @@ from cuzk.errors import FormatError, ProofInvalid
 from cuzk.groth16 import point_bytes
 from cuzk.groth16.field import FQ_MODULUS, first_not_below
 from cuzk.groth16.formats.files import Path
-from cuzk.groth16.formats.vk import FIXED, FIXED_SIZES, VerifyingKey
+from cuzk.groth16.formats.layouts import FIXED
+from cuzk.groth16.formats.vk import FIXED_SIZES, VerifyingKey
 from cuzk.groth16.progress import Progress, silent
 
 CHUNK = 1 << 14
@@ -26,6 +27,7 @@ def deep_check(path: Path, kind: str, sample: int | None = None, progress: Progr
         "zkey": lambda: _zkey(path, sample, progress),
         "ckey": lambda: _ckey(path, sample, progress),
         "params": lambda: _params(path, sample, progress),
+        "arkworks key": lambda: _arkworks(path, sample, progress),
         "ptau": lambda: _ptau(path, sample, progress),
         "r1cs": lambda: _system(path),
         "pce": lambda: _system(path),
@@ -146,6 +148,27 @@ def _params(path: Path, sample: int | None, progress: Progress) -> dict[str, Any
             _check_points(path, name, mont, part.offset, None, silent, may_be_infinity=False, numbers=chosen)
             progress(f"checking {name}", last, total)
         checked += total
+    return {"points_checked": checked}
+
+
+def _arkworks(path: Path, sample: int | None, progress: Progress) -> dict[str, Any]:
+    from cuzk.groth16.formats.arkworks import ArkworksKeyFile
+
+    file = ArkworksKeyFile(path)
+    checked = _check_verifying_key(file.verifying_key(), path)
+    for name, part in file.lists.items():
+        mont = file.mont(name)
+        size = part.raw.shape[1]
+        found = _rows(len(mont), sample)
+        for first in range(0, len(mont) if found is None else len(found), CHUNK):
+            rows = np.arange(first, min(first + CHUNK, len(mont))) if found is None else found[first : first + CHUNK]
+            try:
+                _check_points(path, name, mont[rows], None, None, silent, numbers=rows)
+            except FormatError as error:
+                row = int(error.message.split()[1])
+                raise FormatError(path, error.message, section=name, offset=part.offset + size * row) from error
+            checked += len(rows)
+            progress(f"checking {name}", first + len(rows), len(mont))
     return {"points_checked": checked}
 
 

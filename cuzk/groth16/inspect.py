@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +11,7 @@ from cuzk.groth16.formats.files import Path, map_file
 from cuzk.groth16.formats.mapped import MappedFile
 
 FR_BYTES, G1_BYTES, G2_BYTES = 32, 96, 192
-KEYS = ("zkey", "ckey", "params", "vk", "verification_key.json")
+KEYS = ("zkey", "ckey", "params", "arkworks key", "vk", "verification_key.json")
 TRANSFORMS = {"bellman": 7, "odd-coset": 6, "c-free": 4}
 
 
@@ -28,17 +27,29 @@ def detect(path: Path) -> str:
         return "curio-pce"
     if magic.lstrip()[:1] in (b"{", b"["):
         return _detect_json(path)
+    from cuzk.groth16.formats import arkworks, layouts
+    from cuzk.groth16.formats.files import SMALL_BYTES
     from cuzk.groth16.formats.proof import bundle_layout
 
     if bundle_layout(data) is not None:
         return "prf"
-    if len(data) % 192 == 0 and data[0] & 0x80:
-        return "proof"
+    foreign = layouts.foreign_name(data[:64].tobytes())
+    if foreign is not None:
+        raise FormatError(path, f"this is {foreign}, not a file that cuzk reads", offset=0)
+    if arkworks.key_layout(data) is not None:
+        return "arkworks key"
+    if len(data) < SMALL_BYTES:
+        small = data.tobytes()
+        if layouts.key_layout(small) is not None:
+            return "vk"
+        if layouts.proof_layout(path, layouts.of_hex(small) or small) is not None:
+            return "proof"
     return _detect_unmarked(path, len(data))
 
 
 def _detect_json(path: Path) -> str:
     from cuzk import strict_json
+    from cuzk.groth16.formats import layouts
     from cuzk.groth16.formats.files import read_small
 
     document = strict_json.loads(path, read_small(path))
@@ -46,9 +57,11 @@ def _detect_json(path: Path) -> str:
         return "public.json"
     if isinstance(document, dict) and "pi_a" in document:
         return "proof.json"
-    if isinstance(document, dict) and "vk_alpha_1" in document:
+    if isinstance(document, dict) and "vk_alpha_1" in document and "ccoefs" not in document:
         return "verification_key.json"
-    raise FormatError(path, "JSON, but neither a proof, public signals nor a verifying key")
+    foreign = layouts.foreign_json(document)
+    message = f"this is {foreign}" if foreign else "JSON, but neither a proof, public signals nor a verifying key"
+    raise FormatError(path, message, offset=0)
 
 
 def _detect_unmarked(path: Path, size: int) -> str:
@@ -75,6 +88,7 @@ def inspect(path: Path) -> dict[str, Any]:
         "zkey": _zkey,
         "ckey": _ckey,
         "params": _params,
+        "arkworks key": _arkworks,
         "ptau": _ptau,
         "pce": _pce,
         "curio-pce": _curio_pce,
@@ -303,6 +317,25 @@ def _params(path: Path) -> dict[str, Any]:
     }
 
 
+def _arkworks(path: Path) -> dict[str, Any]:
+    from cuzk.groth16.formats.arkworks import ArkworksKeyFile
+
+    file = ArkworksKeyFile(path)
+    points = _points(**{name: len(part.raw) for name, part in file.lists.items()})
+    return {
+        "layout": file.layout.name,
+        "root": 7,
+        "h_form": "monomial",
+        "quotients": ["bellman"],
+        "circuit": _circuit(file.n_wires, file.n_inputs - 1, file.domain),
+        "points": points,
+        "points_at_infinity": "kept",
+        "residency": residency(points["bytes"], copied=True),
+        "matrices_bytes": None,
+        "proof": proof_memory(file.domain, file.n_wires),
+    }
+
+
 def _ptau(path: Path) -> dict[str, Any]:
     from cuzk.groth16.formats.ptau import PtauFile
 
@@ -342,43 +375,3 @@ def _prf(path: Path) -> dict[str, Any]:
     layout = bundle_layout(map_file(path))
     assert layout is not None
     return {"layout": layout[0], "proofs": layout[1], "n_public": layout[2]}
-
-
-def as_text(found: dict[str, Any]) -> str:
-    """The findings for people: one line a fact, sizes in GiB where large."""
-    lines = [f"{found['file']}: {found['kind']}, {size_text(found['size_bytes'])}, curve {found['curve']}"]
-    for name, value in found.items():
-        if name in ("file", "kind", "size_bytes", "curve") or value is None:
-            continue
-        if name == "residency":
-            for place, cost in value.items():
-                text = "not possible (the file's points must be converted)" if cost is None else _costs(cost)
-                lines.append(f"  key in {place}: {text}")
-        elif name == "proof" and isinstance(value, dict):
-            for quotient, cost in value.items():
-                lines.append(f"  a proof, {quotient}: {cost['transforms']} transforms, {_costs(cost)}")
-        elif name.endswith("_bytes"):
-            lines.append(f"  {name[:-6]}: {size_text(value)}")
-        elif name == "scenario":
-            lines.append(f"  under {value['scenario']}: {value['line']}")
-            lines += [f"    the scenario's circuit has other counts: {value['differs']}"] if value["differs"] else []
-        elif name == "unsafe_key":
-            lines += [f"  UNSAFE: the key {reason}" for reason in value]
-        elif name == "development":
-            lines += ["  DEVELOPMENT KEY"] if value else []
-        else:
-            lines.append(f"  {name}: {value if isinstance(value, str) else json.dumps(value)}")
-    return "\n".join(lines)
-
-
-def _costs(cost: dict[str, Any]) -> str:
-    named = [f"{name[:-6].replace('_', ' ')} {size_text(value)}" for name, value in cost.items() if name.endswith("_bytes")]
-    return ", ".join(named)
-
-
-def size_text(size: int) -> str:
-    """Bytes for people: GiB, MiB or KiB with one decimal."""
-    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if size >= factor:
-            return f"{size / factor:.1f} {unit}"
-    return f"{size} B"

@@ -8,7 +8,8 @@ import numpy as np
 
 from cuzk.errors import FormatError, InputError
 from cuzk.groth16.constraints import ConstraintSystem
-from cuzk.groth16.formats.files import Path, map_file
+from cuzk.groth16.formats.files import SMALL_BYTES, Path, map_file
+from cuzk.groth16.formats.layouts import FIXED
 from cuzk.groth16.formats.vk import VerifyingKey
 from cuzk.groth16.key import ProvingKey, Query
 from cuzk.groth16.prover.products import Witness
@@ -16,7 +17,7 @@ from cuzk.groth16.template.system import System, TemplateSystem
 
 
 def load_key(path: Path, r1cs: Path | None = None) -> ProvingKey:
-    """A .zkey, .ckey or .params as a key; by content, not by name. `.params` need the circuit's R1CS.
+    """A .zkey, .ckey, .params or arkworks key; by content, not by name. The latter two need the circuit's R1CS.
 
     With an R1CS the key's system also has C, so that an unsatisfied constraint can be named. Raises FormatError,
     InputError.
@@ -35,7 +36,7 @@ def load_key(path: Path, r1cs: Path | None = None) -> ProvingKey:
         for known, kind in ((b"cuzk-wit", "a witness of bits"), (b"cuzk-pce", "a .pce file"), (b"CUZKTPL1", "a template")):
             if magic == known:
                 raise FormatError(path, f"this is {kind}, not a proving key", offset=0)
-        return _from_params(path, r1cs)
+        return _from_unmarked(path, r1cs)
     if r1cs is not None:
         attach_r1cs(key, r1cs)
     return key
@@ -45,7 +46,9 @@ def read_any_vk(path: Path, with_ic: bool = True) -> VerifyingKey:
     """The verifying key in a file: one of its own (JSON or binary), or the public half of any proving key, which is read in
     constant time without its IC.
     """
+    from cuzk.groth16.formats import arkworks
     from cuzk.groth16.formats.ckey import CkeyFile
+    from cuzk.groth16.formats.layouts import key_layout
     from cuzk.groth16.formats.params import ParamsFile
     from cuzk.groth16.formats.vk import HEAD_BYTES, read_vk
 
@@ -55,7 +58,9 @@ def read_any_vk(path: Path, with_ic: bool = True) -> VerifyingKey:
         return _from_zkey(path).verifying_key(with_ic)
     if magic == b"cuzk-key":
         return CkeyFile(path).key(check_wires=False).verifying_key(with_ic)
-    if magic.lstrip()[:1] != b"{" and len(data) > HEAD_BYTES + 4:
+    if arkworks.key_layout(data) is not None:
+        return arkworks.ArkworksKeyFile(path).verifying_key()
+    if magic.lstrip()[:1] != b"{" and len(data) > HEAD_BYTES + 4 and key_layout(data[:SMALL_BYTES].tobytes()) is None:
         n_ic = int.from_bytes(data[HEAD_BYTES : HEAD_BYTES + 4].tobytes(), "big")
         if len(data) > HEAD_BYTES + 4 + 96 * n_ic and n_ic:
             return ParamsFile(path).verifying_key(with_ic)
@@ -87,7 +92,8 @@ def open_witness(path: Path) -> Callable[[ProvingKey], Witness]:
     """
     from cuzk.groth16.formats.cwit import MAGIC as CWIT_MAGIC
     from cuzk.groth16.formats.cwit import CwitFile
-    from cuzk.groth16.formats.wtns import WtnsFile
+    from cuzk.groth16.formats.layouts import foreign_name
+    from cuzk.groth16.formats.wtns import WtnsFile, json_witness
 
     if map_file(path)[:8].tobytes() == CWIT_MAGIC:
         bits = CwitFile(path)
@@ -101,6 +107,13 @@ def open_witness(path: Path) -> Callable[[ProvingKey], Witness]:
             return bits.witness(key.system.template, key.path)
 
         return witness
+    head = map_file(path)[:64].tobytes()
+    if head.lstrip()[:1] == b"[":
+        return json_witness(path)
+    kind = "a JSON object: a circuit's input? (cuzk witness makes a .wtns of it)" if head.lstrip()[:1] == b"{" else None
+    kind = kind or foreign_name(head)
+    if kind is not None:
+        raise FormatError(path, f"this is {kind}, not a witness", offset=0)
     file = WtnsFile(path)
 
     def values(key: ProvingKey) -> Witness:
@@ -188,6 +201,75 @@ def _from_zkey(path: Path) -> ProvingKey:
         read_system=file.constraints,
         development=file.development,
         place=file.place,
+    )
+
+
+def _from_unmarked(path: Path, r1cs: Path | None) -> ProvingKey:
+    """A key without magic: arkworks's where all its counts fit, else .params; what is neither is named where it is known."""
+    from cuzk import strict_json
+    from cuzk.groth16.formats.arkworks import key_layout
+    from cuzk.groth16.formats.files import read_small
+    from cuzk.groth16.formats.layouts import foreign_json, foreign_name
+    from cuzk.groth16.formats.layouts import key_layout as vk_layout
+
+    data = map_file(path)
+    if key_layout(data) is not None:
+        return _from_arkworks(path, r1cs)
+    head = data[:64].tobytes()
+    kind = foreign_name(head)
+    if kind is None and head.lstrip()[:1] in (b"{", b"["):
+        kind = foreign_json(strict_json.loads(path, read_small(path))) or "a JSON document"
+    if kind is None and len(data) < SMALL_BYTES:
+        found = vk_layout(data.tobytes())
+        kind = None if found is None or found[0].name == "bellman" else f"a verifying key ({found[0].name})"
+    if kind is not None:
+        raise FormatError(path, f"this is {kind}, not a proving key", offset=0)
+    return _from_params(path, r1cs)
+
+
+def _from_arkworks(path: Path, r1cs: Path | None) -> ProvingKey:
+    from cuzk.groth16 import point_bytes
+    from cuzk.groth16.formats.arkworks import ArkworksKeyFile
+
+    file = ArkworksKeyFile(path)
+    if r1cs is None:
+        raise InputError(f"{path}: an arkworks key holds no matrices; give the circuit with --r1cs")
+    system = read_r1cs_system(r1cs).with_input_rows()
+    expected = {
+        "inputs": (file.n_inputs, system.n_public + 1),
+        "wires": (file.n_wires, system.n_wires),
+        "rows of the domain": (file.domain, 1 << system.log_domain),
+    }
+    for what, (found, wanted) in expected.items():
+        if found != wanted:
+            raise InputError(f"{path}: not a key of {r1cs}: {found} {what}, the circuit has {wanted}")
+    vk = file.verifying_key()
+    fixed = {name: point_bytes.to_mont(getattr(vk, name)) for name in FIXED}
+    mont = {name: file.mont(name) for name in file.lists}
+    return ProvingKey(
+        path=path,
+        kind="arkworks",
+        root=7,
+        log_domain=system.log_domain,
+        n_wires=system.n_wires,
+        n_public=system.n_public,
+        ic=np.concatenate([point_bytes.to_mont(p) for p in vk.ic]),
+        a_query=Query(mont["a"], infinities=True),
+        b_g1_query=Query(mont["b_g1"], infinities=True),
+        b_g2_query=Query(mont["b_g2"], infinities=True),
+        l_query=Query(mont["l"], first=file.n_inputs, infinities=True),
+        l_c_free_query=None,
+        h_odd=None,
+        h_monomial=mont["h"],
+        read_system=lambda: system,
+        development=False,
+        place=vk.place,
+        alpha_g1=fixed["alpha_g1"],
+        beta_g1=fixed["beta_g1"],
+        beta_g2=fixed["beta_g2"],
+        gamma_g2=fixed["gamma_g2"],
+        delta_g1=fixed["delta_g1"],
+        delta_g2=fixed["delta_g2"],
     )
 
 

@@ -138,6 +138,15 @@ def decompress(data: bytes) -> bytes:
     return bytes(point.to_xy_bytes_be())
 
 
+def pairing_tower(g1: bytes, g2: bytes) -> list[list[list[str]]]:
+    """e(g1, g2) as snarkjs writes an element of Fq12: 2 × 3 × 2 decimal strings, lowest coefficients first. Raises PointError."""
+    from py_arkworks_bls12381 import GT
+
+    raw = bytes.fromhex(str(GT.pairing(load_g1(g1), load_g2(g2))))
+    flat = [str(int.from_bytes(raw[i : i + FQ_BYTES], "little")) for i in range(0, len(raw), FQ_BYTES)]
+    return [[flat[6 * i + 2 * j : 6 * i + 2 * j + 2] for j in range(3)] for i in range(2)]
+
+
 def load(be: bytes) -> G1Point | G2Point:
     """The pairing library's point. Raises PointError when it is off the curve or outside the subgroup of order r."""
     return load_g1(be) if len(be) == 96 else load_g2(be)

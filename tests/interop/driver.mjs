@@ -38,6 +38,10 @@ const work = {
         save(vkey, await snarkjs.zKey.exportVerificationKey(out));
         return true;
     },
+    async beacon({ zkey, out, name, beacon, iterations }) {
+        await snarkjs.zKey.beacon(zkey, out, name, beacon, iterations);
+        return true;
+    },
     async export_vkey({ zkey, vkey }) {
         save(vkey, await snarkjs.zKey.exportVerificationKey(zkey));
         return true;

@@ -157,6 +157,44 @@ def test_phase2_keys_equal_theirs_and_pass_their_check(tools, built, ptau):
     assert tools.run(*jobs[:3]) == [True] * 3
 
 
+def test_our_contributions_and_beacons_pass_their_check_and_a_beacon_is_theirs(tools, built, ptau):
+    """A ceremony with hands of both: ours, theirs, ours, and one beacon made by each, byte for byte the same."""
+    from cuzk.groth16.ceremony.check import check_against_start, check_contributions
+    from cuzk.groth16.ceremony.contributions import apply_beacon, contribute
+
+    one, beacon = built["repeated"], bytes(range(7, 27))
+    steps = [one.path(f"step{k}.zkey") for k in range(5)]
+    contribute(one.path("0.zkey"), steps[0], "first", b"some text")
+    tools.run({"do": "contribute", "zkey": steps[0], "out": steps[1], "vkey": one.path("step.json")})
+    contribute(steps[1], steps[2], "third")
+    apply_beacon(steps[2], steps[3], beacon, 11, "end")
+    check = {"do": "verify_key", "r1cs": one.path("r1cs"), "ptau": ptau, "zkey": steps[3]}
+    theirs = {"do": "beacon", "zkey": steps[2], "out": steps[4], "beacon": beacon.hex(), "iterations": 11, "name": "end"}
+    assert tools.run(check, theirs)[0] is True
+    assert filecmp.cmp(steps[3], steps[4], shallow=False)
+    assert [c.name for c in check_contributions(steps[4]).contributions] == ["first", "test", "third", "end"]
+    check_against_start(steps[4], one.path("r1cs"), ptau)
+    made = prove(load_key(steps[3]), WtnsFile(one.path("wtns")).values)
+    assert Verifier(read_any_vk(steps[4])).accepts(made.proof, made.public)
+
+
+def test_their_powers_of_tau_pass_our_check(ptau):
+    from cuzk.groth16.ceremony.check import check_ptau
+    from cuzk.groth16.formats.ptau import PtauFile
+
+    assert len(check_ptau(ptau)) == 9 and PtauFile(ptau).contributions == 1
+
+
+def test_witnesses_from_wasm_are_theirs(built, tmp_path):
+    from cuzk.groth16.circom_wasm import Calculator, read_input
+
+    for name, one in built.items():
+        (tmp_path / "input.json").write_text(json.dumps(CIRCUITS[name][1]))
+        calculator = Calculator(one.folder / f"{name}_js" / f"{name}.wasm")
+        values = calculator.witness(read_input(tmp_path / "input.json"), tmp_path / "input.json")
+        assert (values == WtnsFile(one.path("wtns")).values).all(), name
+
+
 def test_contributions_of_their_keys_are_named(built):
     assert ZkeyFile(built["chain1"].path("zkey")).contribution_names() == ["test"]
 

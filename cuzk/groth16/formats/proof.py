@@ -16,10 +16,10 @@ import numpy as np
 
 from cuzk import strict_json
 from cuzk.errors import FormatError, ProofInvalid
-from cuzk.groth16 import point_bytes
 from cuzk.groth16.field import FR_MODULUS
 from cuzk.groth16.formats import jsonpoints
 from cuzk.groth16.formats.files import Path, read_small, unpack
+from cuzk.groth16.formats.layouts import LAYOUTS, Layout, foreign_json, foreign_name, of_hex, proof_layout
 from cuzk.groth16.formats.vk import HEAD_BYTES, VerifyingKey, parse_binary
 from cuzk.groth16.point_bytes import NotInGroup, PointError
 
@@ -34,19 +34,24 @@ class Proof:
     b: bytes
     c: bytes
 
-    def to_bytes(self) -> bytes:
-        """The 192-byte form."""
-        return point_bytes.compress(self.a) + point_bytes.compress(self.b) + point_bytes.compress(self.c)
+    def to_bytes(self, layout: str = "bellman") -> bytes:
+        """The 192-byte form, or that of another layout."""
+        form = LAYOUTS[layout]
+        return b"".join(form.write_point(p, form.compressed_proof) for p in (self.a, self.b, self.c)) + form.proof_tail
 
     @staticmethod
-    def from_bytes(data: bytes) -> Proof:
+    def from_bytes(data: bytes, layout: Layout = LAYOUTS["bellman"]) -> Proof:
         """Raises PointError; bellman refuses infinity, so do we."""
-        if len(data) != PROOF_BYTES:
-            raise PointError(f"a proof has {PROOF_BYTES} bytes, not {len(data)}")
-        elements = []
-        for name, low, high in (("A", 0, 48), ("B", 48, 144), ("C", 144, 192)):
+        size = sum(layout.proof_points)
+        if len(data) != size + len(layout.proof_tail):
+            raise PointError(f"a proof has {size + len(layout.proof_tail)} bytes, not {len(data)}")
+        if data[size:] != layout.proof_tail:
+            raise PointError(f"the end is not that of a {layout.name} proof without commitments")
+        elements, high = [], 0
+        for name, length in zip("ABC", layout.proof_points, strict=True):
+            low, high = high, high + length
             try:
-                element = point_bytes.decompress(data[low:high])
+                element = layout.read_point(data[low:high], layout.compressed_proof)
             except PointError as error:
                 raise type(error)(f"element {name}: {error}") from error
             if not any(element):
@@ -93,21 +98,30 @@ def read_proofs(path: Path) -> list[Proof]:
     data = read_small(path)
     if data.lstrip()[:1] == b"{":
         reader = jsonpoints.Reader(path, strict_json.loads(path, data))
+        kind = None if "pi_a" in reader.document else foreign_json(reader.document)
+        if kind is not None:
+            raise FormatError(path, f"this is {kind}", offset=0)
         reader.check_curve()
         elements = [reader.point(n, reader.get(n), g) for n, g in (("pi_a", 1), ("pi_b", 2), ("pi_c", 1))]
         for name, element in zip("abc", elements, strict=True):
             if not any(element):
                 raise reader.error(f"pi_{name}", "the point at infinity")
         return [Proof(*elements)]
-    if len(data) % PROOF_BYTES:
+    data = of_hex(data) or data
+    found = proof_layout(path, data)
+    if found is None and len(data) % PROOF_BYTES:
+        kind = foreign_name(data)
         message = f"{len(data)} bytes are neither JSON nor a multiple of {PROOF_BYTES} bytes"
+        message = message if kind is None else f"this is {kind}, not a proof"
         raise FormatError(path, message, offset=len(data) - len(data) % PROOF_BYTES)
+    layout, count = found or (LAYOUTS["bellman"], len(data) // PROOF_BYTES)
     proofs = []
-    for at in range(0, len(data), PROOF_BYTES):
+    for number in range(count):
+        at = number * sum(layout.proof_points)
         try:
-            proofs.append(Proof.from_bytes(data[at : at + PROOF_BYTES]))
+            proofs.append(Proof.from_bytes(data[at : at + len(data) // count], layout))
         except PointError as error:
-            raise bad_proof(path, at // PROOF_BYTES, len(data) // PROOF_BYTES, at, error) from error
+            raise bad_proof(path, number, count, at, error) from error
     return proofs
 
 

@@ -55,6 +55,16 @@ class PtauFile:
             size = count * POINT_BYTES[section_id]
             self.container.section(section_id, size, f"{count} points for power {self.power}")
 
+    @property
+    def contributions(self) -> int:
+        """The number of contributions that the file names; 0 where it has no such section."""
+        if 7 not in self.container:
+            return 0
+        section = self.container.section(7)
+        if section.size < 4:
+            raise self.container.error(section, "ends before the number of contributions")
+        return int(unpack("<I", section.data)[0])
+
     def points(self, section_id: int) -> np.ndarray:
         return self.container.section(section_id).data.view("<u8").reshape(-1, POINT_BYTES[section_id] // 8)
 

@@ -17,13 +17,14 @@ from cuzk.errors import FormatError
 from cuzk.groth16 import point_bytes
 from cuzk.groth16.formats import jsonpoints
 from cuzk.groth16.formats.files import Path, read_small, unpack
+from cuzk.groth16.formats.layouts import FIXED, LAYOUTS, Layout, foreign_json, foreign_name, key_layout
 from cuzk.groth16.point_bytes import PointError
 
 HEAD_BYTES = 3 * 96 + 3 * 192
-FIXED = ("alpha_g1", "beta_g1", "beta_g2", "gamma_g2", "delta_g1", "delta_g2")
 FIXED_SIZES = (96, 96, 192, 192, 96, 192)
 
 
+SHORT = {"alpha_g1": "alpha", "beta_g2": "beta", "gamma_g2": "gamma", "delta_g2": "delta"}
 Place = tuple[Path, str, int]
 """File, section, byte offset."""
 _OFFSETS = {"alpha": 0, "beta_g1": 96, "beta": 192, "gamma": 384, "delta_g1": 576, "delta": 672}
@@ -60,15 +61,19 @@ class VerifyingKey:
     def n_public(self) -> int:
         return len(self.ic) - 1
 
-    def to_bytes(self) -> bytes:
-        """The binary form. Raises ValueError without the two G1 points that only it has."""
-        if self.beta_g1 is None or self.delta_g1 is None:
-            raise ValueError("the binary form of a verifying key needs beta and delta in G1, which the JSON form lacks")
-        fixed = b"".join(point_bytes.to_zcash(getattr(self, name)) for name in FIXED)
-        return fixed + struct.pack(">I", len(self.ic)) + b"".join(point_bytes.to_zcash(p) for p in self.ic)
+    def to_bytes(self, layout: str = "bellman") -> bytes:
+        """A binary form. Raises ValueError where it needs the two G1 points that this key was read without."""
+        form = LAYOUTS[layout]
+        if "beta_g1" in form.fixed and (self.beta_g1 is None or self.delta_g1 is None):
+            raise ValueError(f"the {layout} form of a verifying key needs beta and delta in G1, which the JSON form lacks")
+        fixed = b"".join(form.write_point(getattr(self, name)) for name in form.fixed)
+        ic = b"".join(map(form.write_point, self.ic))
+        return fixed + struct.pack(form.count, len(self.ic)) + ic + form.tail
 
     def to_json(self) -> str:
-        """verification_key.json as snarkjs reads it. The pairing vk_alphabeta_12 is left out: no verifier uses it."""
+        """verification_key.json as snarkjs reads it, with the pairing of alpha and beta, which some readers require. Raises
+        ValueError where alpha or beta is no point.
+        """
         document = {
             "protocol": "groth16",
             "curve": "bls12381",
@@ -77,6 +82,7 @@ class VerifyingKey:
             "vk_beta_2": jsonpoints.encode(self.beta_g2),
             "vk_gamma_2": jsonpoints.encode(self.gamma_g2),
             "vk_delta_2": jsonpoints.encode(self.delta_g2),
+            "vk_alphabeta_12": point_bytes.pairing_tower(self.alpha_g1, self.beta_g2),
             "IC": [jsonpoints.encode(p) for p in self.ic],
         }
         if self.development:
@@ -118,8 +124,36 @@ def parse_binary(path: Path, data: bytes, base: int = 0) -> tuple[VerifyingKey, 
     return key, at
 
 
+def parse_layout(path: Path, data: bytes, layout: Layout, n_ic: int) -> VerifyingKey:
+    """A verifying key in another prover's layout. Raises FormatError."""
+    section, at = f"verifying key ({layout.name})", 0
+    found: dict[str, bytes] = {}
+    places: dict[str, int] = {}
+    sizes = [(name, layout.point_bytes(name)) for name in layout.fixed]
+    sizes += [(f"IC[{i}]", layout.point_bytes("ic_g1")) for i in range(n_ic)]
+    for number, (name, size) in enumerate(sizes):
+        at += layout.count_bytes if number == len(layout.fixed) else 0
+        places[SHORT.get(name, name)] = at
+        try:
+            found[name] = layout.read_point(data[at : at + size])
+        except PointError as error:
+            raise FormatError(path, f"{name}: {error}", offset=at, section=section) from error
+        at += size
+    if data[at:] != layout.tail:
+        raise FormatError(path, "a gnark key with commitments: that is an extension of Groth16, not supported", offset=at)
+    ic = tuple(found[f"IC[{i}]"] for i in range(n_ic))
+    alpha, beta, gamma, delta = (found[name] for name in ("alpha_g1", "beta_g2", "gamma_g2", "delta_g2"))
+    return VerifyingKey(
+        alpha, beta, gamma, delta, ic, found.get("beta_g1"), found.get("delta_g1"),
+        place=lambda element: (path, section, places[element]),
+    )  # fmt: skip
+
+
 def _parse_json(path: Path, document: object) -> VerifyingKey:
     reader = jsonpoints.Reader(path, document)
+    kind = foreign_json(document) if "IC" not in reader.document or "ccoefs" in reader.document else None
+    if kind is not None:
+        raise FormatError(path, f"this is {kind}", offset=0)
     reader.check_curve()
     ic_values = reader.list("IC")
     if not ic_values:
@@ -145,6 +179,12 @@ def read_vk(path: Path) -> VerifyingKey:
     data = read_small(path)
     if data.lstrip()[:1] == b"{":
         return _parse_json(path, strict_json.loads(path, data))
+    found = key_layout(data)
+    if found is not None and found[0].name != "bellman":
+        return parse_layout(path, data, *found)
+    kind = foreign_name(data)
+    if kind is not None:
+        raise FormatError(path, f"this is {kind}, not a verifying key", offset=0)
     key, size = parse_binary(path, data)
     if size != len(data):
         message = f"{len(data) - size} bytes after the verifying key; a .params file holds one at its head (cuzk key convert)"

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cuzk.errors import InputError
-from cuzk.groth16.field import FR_MODULUS, first_not_below
+from cuzk import strict_json
+from cuzk.errors import FormatError, InputError
+from cuzk.groth16.field import FR_MODULUS, first_not_below, fr_array
+from cuzk.groth16.formats import jsonpoints
 from cuzk.groth16.formats.container import Container, ContainerWriter, read_prime
-from cuzk.groth16.formats.files import Path, atomic_write, unpack
+from cuzk.groth16.formats.files import Path, atomic_write, read_small, unpack
+
+if TYPE_CHECKING:
+    from cuzk.groth16.key import ProvingKey
 
 NAMES = {1: "header", 2: "values"}
 
@@ -45,6 +52,21 @@ class WtnsFile:
         if self.count != n_wires:
             message = f"a witness of {self.count} values does not belong to {owner}, whose circuit has {n_wires} wires"
             raise InputError(f"{self.path}: {message}")
+
+
+def json_witness(path: Path) -> Callable[[ProvingKey], NDArray[np.uint64]]:
+    """A witness.json (`snarkjs wtns export json`, circom's calculators): what gives its values for a key. Raises FormatError."""
+    values = fr_array(jsonpoints.decode_public(path, strict_json.loads(path, read_small(path))))
+    if not len(values) or values[0].tolist() != [1, 0, 0, 0]:
+        raise FormatError(path, "value 0 is not one: this is not a witness", offset=0)
+
+    def of(key: ProvingKey) -> NDArray[np.uint64]:
+        if len(values) != key.n_wires:
+            message = f"a witness of {len(values)} values does not belong to {key.path}, whose circuit has {key.n_wires} wires"
+            raise InputError(f"{path}: {message}")
+        return values
+
+    return of
 
 
 def write_wtns(path: Path, values_std: np.ndarray) -> None:

@@ -14,7 +14,8 @@ from cuzk.groth16 import point_bytes
 from cuzk.groth16.deep import deep_check
 from cuzk.groth16.field import FQ_MODULUS
 from cuzk.groth16.formats.zkey import ZkeyFile
-from cuzk.groth16.inspect import as_text, detect, inspect
+from cuzk.groth16.inspect import detect, inspect
+from cuzk.groth16.inspect_text import as_text
 from cuzk.groth16.load import read_r1cs_system
 from cuzk.groth16.setup.development import setup_development
 
