@@ -52,6 +52,9 @@ def run(args: argparse.Namespace) -> int:
 
         return api.prove(opened, args.witness, blinding=blinding, quotient=args.quotient, threads=args.threads)
 
+    from cuzk.groth16.load import open_witness
+
+    open_witness(args.witness)  # what is no witness is said before the key is opened
     return run_with(args, (args.key, args.witness, args.r1cs), make)
 
 

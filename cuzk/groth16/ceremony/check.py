@@ -1,4 +1,5 @@
-"""What a user of a ceremony can check himself: a key's contributions, a key against its circuit and powers of tau, those powers.
+"""Checks that a ceremony's user can make himself: a key's contributions, a key against its circuit and powers of tau, those
+powers.
 
 Ratios are compared by pairings of random sums: two lists have the ratio k everywhere if Σ r_i·P_i and Σ r_i·P'_i have it, but for
 a probability of 2^-254.

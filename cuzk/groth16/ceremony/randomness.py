@@ -60,7 +60,7 @@ class Randomness:
 
     @staticmethod
     def of_beacon(beacon: bytes, iterations_exp: int) -> Randomness:
-        """From a public value: SHA-256, 2^iterations_exp times."""
+        """The stream of a public value: SHA-256, 2^iterations_exp times."""
         digest = beacon
         for _ in range(1 << iterations_exp):
             digest = hashlib.sha256(digest).digest()
