@@ -11,6 +11,7 @@ from cuzk.cli.main import VERBS, _parser, main
 ROOT = Path(__file__).parents[3]
 SCENARIO, OOM, STEADY = (str(ROOT / "scenarios" / f"{name}.yaml") for name in ("phase12-pw10", "pw12", "demo-steady"))
 CHAIN = ROOT / "tests" / "fixtures" / "chain1k"
+FOREIGN = ROOT / "tests" / "fixtures" / "foreign"
 SMALL = ("--set", "workload.proofs=2")
 POINTS = """measurements:
 - {id: x, config: {phase: 11, pw: 10, gw: 2, c: 2, j: 2}, measured: {prove_s: 40.0}}
@@ -49,6 +50,13 @@ COMMANDS: dict[str, list[str]] = {
     "setup": ["setup", f"{CHAIN}/chain1k.r1cs", "-o", "{new}.zkey"],
     "key optimise": ["key", "optimise", f"{CHAIN}/chain1k.zkey", "--r1cs", f"{CHAIN}/chain1k.r1cs", "-o", "{new}.ckey"],
     "key convert": ["key", "convert", f"{CHAIN}/chain1k.zkey", "-o", "{new}.ckey"],
+    "key verify": ["key", "verify", f"{CHAIN}/chain1k.zkey", "--r1cs", f"{CHAIN}/chain1k.r1cs"],
+    "key contribute": ["key", "contribute", f"{CHAIN}/chain1k.zkey", "-o", "{new}.zkey"],
+    "key beacon": ["key", "beacon", f"{CHAIN}/chain1k.zkey", "-o", "{new}.zkey", "--beacon", "00"],
+    "ptau verify": ["ptau", "verify", f"{FOREIGN}/p3.ptau"],
+    "proof convert": ["proof", "convert", f"{CHAIN}/proof.json", "-o", "{new}.bin"],
+    "proof calldata": ["proof", "calldata", f"{CHAIN}/public.json", f"{CHAIN}/proof.json"],
+    "witness": ["witness", f"{FOREIGN}/mul.wasm", f"{FOREIGN}/input.json", "-o", "{new}.wtns"],
     "inspect": ["inspect", f"{CHAIN}/chain1k.zkey"],
     "circuit": ["circuit", "mimc", "--constraints", "2^10"],
     "porep seal": ["porep", "seal", "--sector", "2KiB", "{data}", "-o", "{new}"],
@@ -61,6 +69,7 @@ COMMANDS: dict[str, list[str]] = {
 A_GIGABYTE = "not tried: a key of this circuit takes a gigabyte and minutes; it prints by the same function as the others"
 ELSEWHERE = {
     "demo": "tests/unit/exec/test_demo.py (minutes)",
+    "fullprove": "tests/unit/groth16/test_foreign.py (its key is made there)",
     "key optimize": "another spelling of optimise",
     "porep check": "tests/unit/porep/test_c1_cli.py",
     "porep inputs": "tests/unit/porep/test_porep_cli.py",
