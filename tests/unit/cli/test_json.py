@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -142,3 +143,12 @@ def test_an_option_means_the_same_wherever_it_is(verbs):
             assert options["--top"].type("7") == 7, f"{name}: --top takes one number"
         if "-o" in options:
             assert "--output" in options, name
+
+
+def test_every_verb_is_on_the_page():
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    rows = {
+        name.split()[0] for cell in re.findall(r"^\| (`.*?) \|", page, re.MULTILINE) for name in re.findall(r"`([\w …]+)`", cell)
+    }
+    missing = [verb for group in VERBS.values() for verb in group if verb not in rows]
+    assert not missing, f"docs/cli.md has no row for {missing}"
