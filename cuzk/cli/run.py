@@ -42,6 +42,8 @@ def add_parser(subparsers: Any) -> None:
     proofs.add_argument("--c1", metavar="C1.json", action="append", default=[],
                         help="a C1 output in place of witnesses; KEY may be a folder of parameters; repeat it to give "
                         "the proofs different ones, in turn")  # fmt: skip
+    proofs.add_argument("--job", metavar="JOB", action="append", dest="c1",
+                        help="a folder with vanilla.json and statement.json of a PoSt or an update, as --c1")  # fmt: skip
     proofs.add_argument("--resume", action="store_true",
                         help="make only the proofs that are not in -o DIR yet, or do not hold")  # fmt: skip
     proofs.add_argument("--r1cs", metavar="R1CS",
@@ -106,8 +108,13 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("--r1cs goes with --witness; the circuit of a C1 output is known")
     if args.threads is not None and args.threads < 1:
         raise InputError("--threads must be at least 1")
+    jobs = [os.path.isdir(path) for path in args.c1]
+    if any(jobs) and not all(jobs):
+        raise InputError("--c1 and --job do not go together: a run proves one circuit")
+    if any(jobs) and args.resume:
+        raise InputError("--resume is for --c1 and --witness")
     if args.c1 and os.path.isdir(args.key):
-        args.key = _key_in(args.key, args.c1[0])
+        args.key = _key_of_job(args.key, args.c1[0]) if any(jobs) else _key_in(args.key, args.c1[0])
     scenario = load(args)
     numbers = _missing(args, scenario) if args.resume else ()
     if args.resume and not numbers:
@@ -143,6 +150,15 @@ def _key_in(folder: str, c1: str) -> str:
 
     maker = PartitionMaker(api.read_c1(c1).shape)
     return str(find_published(folder, maker) or find_params(folder, maker))
+
+
+def _key_of_job(folder: str, job: str) -> str:
+    """The .params in a folder that a job's circuit needs."""
+    from cuzk.jobs import open_job
+    from cuzk.porep.keys import find_key
+
+    found = open_job(job)
+    return find_key(folder, found.template, found.what, found.published)
 
 
 def _missing(args: argparse.Namespace, scenario: Scenario) -> tuple[int, ...]:

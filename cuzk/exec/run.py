@@ -220,7 +220,11 @@ def prepare(scenario: Scenario, proving: Proving, *, ram_cap_bytes: int | None =
     if scenario.workload.circuits:
         raise InputError("a run with a key proves one circuit; the scenario's workload mixes several")
     given: Assignments | list[Any]
-    if proving.c1:
+    if proving.c1 and os.path.isdir(proving.c1[0]):
+        from cuzk.jobs import open_jobs
+
+        key, given = open_jobs(proving.key, proving.c1)
+    elif proving.c1:
         key, given = open_sectors(proving.key, proving.c1)
     else:
         key = load_key(proving.key, proving.r1cs)

@@ -44,6 +44,12 @@ def find_params(folder: str | PathLike[str], template: Template, what: str) -> s
     return str(path)
 
 
+def find_key(folder: str | PathLike[str], template: Template, what: str, published: str | None = None) -> str:
+    """The .params of a circuit in a folder: the one with its published name, else the one whose counts fit. Raises InputError."""
+    named = Path(folder) / published if published else None
+    return str(named) if named is not None and named.is_file() else find_params(folder, template, what)
+
+
 def load_circuit_key(
     path: str | PathLike[str], template: Template, what: str, published: str | None = None, progress: Progress = silent
 ) -> ProvingKey:
@@ -52,8 +58,7 @@ def load_circuit_key(
     `published`: the published name of the key, looked for first in a folder. Raises InputError for the key of another circuit,
     FormatError for another digest."""
     if Path(path).is_dir():
-        named = Path(path) / published if published else None
-        path = named if named is not None and named.is_file() else find_params(path, template, what)
+        path = find_key(path, template, what, published)
     magic = map_file(path)[:8].tobytes()
     if magic != b"cuzk-key" and magic[:4] not in (b"zkey", b"r1cs", b"wtns", b"ptau"):
         converted = find_converted(path)

@@ -111,6 +111,23 @@ def test_a_proof_through_the_pipeline_from_template_and_bits(keys, tmp_path, cap
     assert json.loads(capsys.readouterr().out)["counts"]["failed_proofs"] == 0
 
 
+def test_a_job_through_the_pipeline(sectors, keys, tmp_path, capsys):
+    """Witnesses are made in the run, and proofs hold under the statement's inputs; the key is found in its folder."""
+    job, out = tmp_path / "job", tmp_path / "run"
+    assert run("post", "vanilla", sectors / "s4", sectors / "s9", "--kind", "window", "-o", job) == 0
+    capsys.readouterr()
+    scenario = ROOT / "scenarios" / "demo-proofs.yaml"
+    arguments = ["--set", "workload.proofs=1", "--key", keys, "--job", job, "--device", "cpu", "-o", out, "--json"]
+    assert run("run", scenario, *arguments) == 0
+    assert json.loads(capsys.readouterr().out)["counts"]["failed_proofs"] == 0
+    (made,) = out.glob("proof-*.bin")
+    statement = read_statement(job / "statement.json")
+    verifier = Verifier(read_any_vk(keys / "window.params"))
+    assert verifier.accepts(Proof.from_bytes(made.read_bytes()), statement.public_inputs(0))
+    assert run("run", scenario, *arguments[:-3], "--c1", keys / "window.params", "--json") == 2
+    assert "do not go together" in capsys.readouterr().err
+
+
 def test_statements_print_their_inputs(tmp_path, capsys):
     assert run("post", "vanilla", "--synthetic", "2KiB", "--kind", "window", "--count", 3, "-o", tmp_path / "job") == 0
     capsys.readouterr()
