@@ -367,6 +367,23 @@ class CudaDevice:
     def stream(self) -> Any:
         return self._stream_type(non_blocking=True)
 
+    @_checked("capturing a graph")
+    def capture(self, stream: Any, queue: Callable[[], None]) -> Any:
+        """What `queue` queues on `stream`, and on streams that wait for it and that it waits for again, as a graph: nothing runs
+        before `launch_graph`. Its kernels must have run once before: to load one is no work of a stream."""
+        runtime = self.cupy.cuda.runtime
+        stream.begin_capture(runtime.streamCaptureModeRelaxed)
+        try:
+            queue()
+        finally:
+            graph = stream.end_capture()
+        return graph
+
+    @_checked("cudaGraphLaunch")
+    def launch_graph(self, graph: Any, stream: Any) -> None:
+        """Enqueues all of a graph's work at once."""
+        graph.launch(stream)
+
     @_checked("cudaEventCreate")
     def event(self, timing: bool = False) -> Any:
         return self._event_type(block=True, disable_timing=not timing)

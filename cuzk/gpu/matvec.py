@@ -261,3 +261,12 @@ def mask_words(flags: np.ndarray) -> np.ndarray:
     """A bool array as uint64 words, bit i of word i // 64."""
     packed = np.packbits(flags, bitorder="little")
     return np.pad(packed, (0, -len(packed) % 8)).view(np.uint64)
+
+
+def multiply_elements(device: Any, a: int, b: int, n: int, out: int, stream: Any, *, mont: bool) -> None:
+    """Enqueues out[i] = a[i] b[i], i < n, elements of Fr at device addresses, Montgomery or canonical as all of them are."""
+    if n:
+        device.launch(
+            device.kernel("r1cs/matvec", "multiply_elements"), min(8 * device.multiprocessors, -(-n // 256)), 256,
+            (a, b, np.uint32(n), np.uint32(not mont), out), stream,
+        )  # fmt: skip

@@ -59,11 +59,16 @@ class MsmHandle:
                 self._result = np.zeros((1, limbs), dtype=np.uint64)
                 return self._result
             self._device.wait(self._event)
-            points = self._sums.view(np.uint64).reshape(2 * plan.sets, limbs).copy()
-            shifts = [plan.first_bit(row // 2) + (0 if row % 2 else plan.column_bits) for row in range(2 * plan.sets)]
-            join = native.shifted_sum_g1 if plan.group == "g1" else native.shifted_sum_g2
-            self._result = join(points, np.array(shifts, dtype=np.uint32))
+            self._result = self.join()
         return self._result
+
+    def join(self) -> np.ndarray:
+        """The result from the bucket sets' sums as they lie on the host now: for a run that is awaited otherwise (a graph's)."""
+        plan = self._plan
+        points = self._sums.view(np.uint64).reshape(2 * plan.sets, -1).copy()
+        shifts = [plan.first_bit(row // 2) + (0 if row % 2 else plan.column_bits) for row in range(2 * plan.sets)]
+        join = native.shifted_sum_g1 if plan.group == "g1" else native.shifted_sum_g2
+        return join(points, np.array(shifts, dtype=np.uint32))
 
 
 class Msm:

@@ -124,4 +124,12 @@ matvec_template(const TemplateShape* shape, u32 part, u32 short_row, const uint4
     multiply_rows(schedule, rows.row_ptr, add, out + 2 * (part ? prefix.rows + copy * body.rows : 0));
 }
 
+// out[i] = a[i] b[i], all in the same form: Montgomery's, or canonical.
+CUZK_KERNEL(256, 8) multiply_elements(const uint4* a, const uint4* b, u32 n, u32 canonical, uint4* out) {
+    for (u32 i = global_thread(); i < n; i += global_threads()) {
+        const Fr product = load_fr(a, i) * load_fr(b, i);
+        store_fr(out, i, canonical ? product.to_mont() : product);
+    }
+}
+
 }  // namespace cuzk

@@ -19,8 +19,8 @@ ROWS = "4*(a + b_g1) + variables/8 + 2**16"
 """Wire numbers of two lists, and which points of the third are infinity."""
 TAILS = f"96*min({TAIL}, l) + 96*min({TAIL}, a) + 288*min({TAIL}, b_g1) + 2**17"
 TAIL_TEMPS = f"max(2**21 * sms, 192*{TAIL})"
-RING = "min((6*2**30 if vram > 20*2**30 else 3.05*2**30), 16*domain + 2**21*sms)"
-"""Places for chunks and what who rides needs: chunks of 2^24 points of h (2^23 on small cards), or an eighth of it."""
+RING = "min((6*2**30 if vram > 20*2**30 else 3.05*2**30 if vram > 14*2**30 else 1.55*2**30), 16*domain + 2**21*sms)"
+"""Places for chunks and what who rides needs: chunks of 2^24 points of h (2^23 and 2^22 on small cards), or an eighth of it."""
 SPLITS = f"variables + {TAIL} * (144 if witness_bits else 180) + 2**17"
 _FIXED = (
     f"gpu_context + {ROWS} + {RING} + {TAIL_TEMPS} + gw*({SPLITS} + {TAILS}) + 64*domain/16"
@@ -28,7 +28,7 @@ _FIXED = (
 )
 _LEFT = f"(0.985*vram - ({_FIXED}) - 32*domain)"
 """Beside the vectors of h: for the other half of the quotient first, for the MSM's temporaries then."""
-MSM = f"max(2**21 * sms, 32*domain, min(72*domain, {_LEFT}))"
+MSM = f"max(2**21 * sms, (0 if gw < 2 else 32*domain), min(72*domain, {_LEFT}))"
 KEY = f"min(srs, max(0, {_LEFT} - {MSM}))"
 """Points that stay, where the policy is to split the key."""
 
@@ -52,13 +52,15 @@ def streamed_buffers(policy: Policy, buffers: dict[str, Any]) -> dict[str, Any]:
         "tail_temps": {"pool": device, "size": TAIL_TEMPS},
         "msm_h_temps": {"pool": device, "size": MSM},
         # as large as what takes its place: then a pool of the driver gives the same memory again
-        "d_bc": {"pool": device, "size": MSM if policy.quotient == "c-free" else f"max(64*domain, {MSM})"},
+        "d_bc": {"pool": device, "size": f"max({32 if policy.quotient == 'c-free' else 64}*domain, {MSM})"},
     }
 
 
 def streamed_workers(policy: Policy, finish: Steps) -> dict[str, Any]:
     """The worker of a GPU, `gw` of them, and the ride of a set."""
     compute = {"on": "compute"}
+    spawn: Steps = [{"spawn": "ride", "as": "ride"}]
+    late = policy.gw == 1  # a card that holds one set has no room for a ride beside both halves of its quotient
     quotient: Steps = [
         {"acquire": "gpu_mutex"},
         {"alloc": ["d_a", "d_bc"]},
@@ -66,6 +68,7 @@ def streamed_workers(policy: Policy, finish: Steps) -> dict[str, Any]:
         {"record": "rows_done", **compute}, {"wait": "rows_done"}, {"free": ["d_w"]},
         {"run": "ntt_h", **compute, "uses": ["d_a", "d_bc"]},
         {"record": "ntt_done", **compute}, {"wait": "ntt_done"}, {"free": ["d_bc"]},
+        *(spawn if late else []),
         {"alloc": ["msm_h_temps"]},
         {"run": "msm_h", **compute, "uses": ["d_a", "msm_h_temps"]},
         {"record": "msm_h_done", **compute}, {"wait": "msm_h_done"},
@@ -82,7 +85,7 @@ def streamed_workers(policy: Policy, finish: Steps) -> dict[str, Any]:
         {"run": "prep_msm", "cost": "prep_msm_gpu", **compute, "uses": ["d_w", "d_splits"]},
         {"record": "split_done", **compute}, {"wait": "split_done"},
         {"run": "unpin_pages"},
-        {"spawn": "ride", "as": "ride"},
+        *([] if late else spawn),
         *quotient,
         {"join": "ride"},
         {"free": ["d_splits"]},

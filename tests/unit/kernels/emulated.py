@@ -60,6 +60,7 @@ class EmulatedDevice:
         self.multiprocessors = multiprocessors
         self._one_at_a_time = threading.Lock()
         self.limit_bytes: int | None = None
+        self._captured: list[Any] | None = None
         self.launches = 0
         self.registered: set[int] = set()
         self.live: dict[int, int] = {}
@@ -72,7 +73,23 @@ class EmulatedDevice:
             self._modules[module_name] = ctypes.CDLL(str(path))
         return self._modules[module_name], ctypes.cast(getattr(self._modules[module_name], name), ctypes.c_void_p)
 
+    def capture(self, stream: Any, queue: Any) -> list[Any]:
+        """Calls that `launch_graph` repeats."""
+        self._captured = []
+        try:
+            queue()
+            return self._captured
+        finally:
+            self._captured = None
+
+    def launch_graph(self, graph: list[Any], stream: Any) -> None:
+        for call, *args in graph:
+            call(*args)
+
     def launch(self, kernel: Any, blocks: Any, threads: int, args: tuple[Any, ...], stream: Any, shared_bytes: int = 0) -> None:
+        if self._captured is not None:
+            self._captured.append((self.launch, kernel, blocks, threads, args, stream, shared_bytes))
+            return
         library, function = kernel
         x, y = (blocks, 1) if isinstance(blocks, int) else blocks
         packed = (ctypes.c_ulonglong * 16)(*[int(a) for a in args])
@@ -111,9 +128,15 @@ class EmulatedDevice:
         self.registered.remove(address)
 
     def fill(self, address: int, byte: int, size_bytes: int, stream: Any) -> None:
+        if self._captured is not None:
+            self._captured.append((self.fill, address, byte, size_bytes, stream))
+            return
         ctypes.memset(address, byte, size_bytes)
 
     def copy(self, target: int, source: int, size_bytes: int, stream: Any) -> None:
+        if self._captured is not None:
+            self._captured.append((self.copy, target, source, size_bytes, stream))
+            return
         ctypes.memmove(target, source, size_bytes)
 
     def upload(self, array: np.ndarray, what: str = "an array", behind_bytes: int = 0) -> Block:
