@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -52,17 +53,19 @@ SMALL = {
 FOUND = re.compile(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)")
 
 
-def start(tool: str, log: Path) -> list[tuple[str, subprocess.Popen[bytes], Path]]:
+def start(tool: str, log: Path, files: list[str]) -> list[tuple[str, subprocess.Popen[bytes], Path]]:
     """One process a test file."""
     started = []
-    for name, chosen in SMALL.items():
+    for name, chosen in ((name, SMALL[name]) for name in files):
         out = log / f"{tool}-{name}.txt"
         command = [
             "compute-sanitizer", "--tool", tool, "--error-exitcode", "9", "--launch-timeout", "0",
             sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(f"tests/gpu/{name}::{test}" for test in chosen),
         ]  # fmt: skip
         with open(out, "wb") as sink:
-            started.append((name, subprocess.Popen(command, cwd=ROOT, stdout=sink, stderr=subprocess.STDOUT), out))
+            # a session of its own: at the end of the time the tool and what it runs go together
+            options = {"cwd": ROOT, "stdout": sink, "stderr": subprocess.STDOUT, "start_new_session": True}
+            started.append((name, subprocess.Popen(command, **options), out))
     return started
 
 
@@ -71,7 +74,7 @@ def outcome(tool: str, name: str, process: subprocess.Popen[bytes], out: Path, d
     try:
         row["exit_code"] = process.wait(timeout=max(1.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         row["exit_code"] = None  # out of time: says nothing
     text = out.read_text(errors="replace")
@@ -81,13 +84,14 @@ def outcome(tool: str, name: str, process: subprocess.Popen[bytes], out: Path, d
     row["passed"] = int(passed.group(1)) if passed else 0
     row["clean"] = row["exit_code"] == 0 and row["found"] == 0 and row["passed"] > 0
     if not row["clean"]:
-        row["log"] = "\n".join(line for line in text.splitlines() if line.startswith("=====") or "Error" in line)[:4000]
+        row["log"] = "\n".join(line for line in text.splitlines() if line.startswith(("=====", "E  ")) or "Error" in line)[:4000]
     return row
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tool", action="append", choices=TOOLS, help="only this one (may be repeated)")
+    parser.add_argument("--file", action="append", choices=SMALL, help="only the tests of this file (may be repeated)")
     parser.add_argument("--timeout", type=float, default=240, help="seconds for everything (240)")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE")
     options = parser.parse_args()
@@ -98,7 +102,9 @@ def main() -> int:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         deadline = time.monotonic() + options.timeout
-        running = [(tool, *each) for tool in options.tool or TOOLS for each in start(tool, Path(folder))]
+        running = [
+            (tool, *each) for tool in options.tool or TOOLS for each in start(tool, Path(folder), options.file or list(SMALL))
+        ]
         for tool, name, process, out in running:
             rows.append(outcome(tool, name, process, out, deadline))
             row = rows[-1]

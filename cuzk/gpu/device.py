@@ -121,6 +121,8 @@ class CudaDevice:
         self._others_bytes = self._used_bytes()
         self._modules: dict[str, Any] = {}
         self._kernels: dict[tuple[str, str], Any] = {}
+        self._shared_bytes: dict[int, int] = {}
+        """Kernel (by id: they live as long as this does) -> dynamic shared memory that it was allowed."""
         self._pinned: list[int] = []
         self._mutex = threading.Lock()
 
@@ -180,9 +182,16 @@ class CudaDevice:
         grid = (blocks,) if isinstance(blocks, int) else blocks
         packed = tuple(np.uint64(a) if isinstance(a, int) else a for a in args)
         if shared_bytes > 40 * 1024:  # 48 KiB with the static part; more must be asked for
-            kernel.max_dynamic_shared_size_bytes = shared_bytes
+            self._allow_shared(kernel, shared_bytes)
         with stream:
             kernel(grid, (threads,), packed, shared_mem=shared_bytes)
+
+    def _allow_shared(self, kernel: Any, shared_bytes: int) -> None:
+        """Raises what a kernel may take; never lowers it: another thread may be about to launch it with more."""
+        with self._mutex:
+            if shared_bytes > self._shared_bytes.get(id(kernel), 0):
+                kernel.max_dynamic_shared_size_bytes = shared_bytes
+                self._shared_bytes[id(kernel)] = shared_bytes
 
     # memory
 

@@ -7,7 +7,6 @@ scalars, the five of them side by side. Several lanes, each with buffers and a g
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -124,12 +123,14 @@ class SmallProver:
         state = ProofState(self.key, self.quotient, blinding or Blinding.random(), 1)
         steps.witness(state, values)
         with self._lane() as lane:
-            sums = lane.run(values)
+            lane.launch(values)
+            blind = steps.blinded(self.key, state.blinding)  # meanwhile
+            sums = lane.sums()
         state.sums["h"] = sums["h"]
         for name in steps.G1_QUERIES:
             state.sums[f"{name}_ones"], state.sums[f"{name}_tail"] = sums[name], np.zeros_like(sums[name])
         state.sums["b_g2"] = sums["b_g2"]
-        steps.epilogue(state)
+        steps.epilogue(state, blind)
         return state
 
     def prove_all(self, witnesses: Sequence[np.ndarray], threads: int = 8) -> list[Proved]:
@@ -178,7 +179,6 @@ class _Lane:
         self._stream, self._done = device.stream(), device.event()
         self._branches = {name: (device.stream(), device.event()) for name in QUERIES}
         self._forked = device.event()
-        self._used = threading.Lock()
         self._witness.array[:] = 0
         self._queue()  # once as it is: kernels are loaded, and a graph cannot do that
         device.record(self._done, self._stream)
@@ -219,16 +219,18 @@ class _Lane:
             )  # fmt: skip
         self._handles[name] = self._msms[name].run(each.points, scalars, stream)
 
-    def run(self, values: np.ndarray) -> dict[str, np.ndarray]:
-        """The sums of the lists for a witness; waits."""
+    def launch(self, values: np.ndarray) -> None:
+        """Begins the sums of the lists for a witness."""
         device = self._prover.device
-        with self._used:
-            device.use()
-            self._witness.array[:] = np.ascontiguousarray(values).view(np.uint8).reshape(-1)
-            device.launch_graph(self._graph, self._stream)
-            device.record(self._done, self._stream)
-            device.wait(self._done)
-            return {name: handle.join() for name, handle in self._handles.items()}
+        device.use()
+        self._witness.array[:] = np.ascontiguousarray(values).view(np.uint8).reshape(-1)
+        device.launch_graph(self._graph, self._stream)
+        device.record(self._done, self._stream)
+
+    def sums(self) -> dict[str, np.ndarray]:
+        """Those sums; waits."""
+        self._prover.device.wait(self._done)
+        return {name: handle.join() for name, handle in self._handles.items()}
 
     def free(self) -> None:
         for msm in self._msms.values():

@@ -11,6 +11,8 @@ the first five.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from cuzk import native
@@ -18,8 +20,9 @@ from cuzk.errors import InputError
 from cuzk.groth16 import point_bytes
 from cuzk.groth16.field import FR_MODULUS, fr_array, fr_ints
 from cuzk.groth16.formats.proof import Proof
-from cuzk.groth16.key import Query
+from cuzk.groth16.key import ProvingKey, Query
 from cuzk.groth16.prover import quotient
+from cuzk.groth16.prover.blinding import Blinding
 from cuzk.groth16.prover.products import Witness, first_unsatisfied, multiplier, unsatisfied
 from cuzk.groth16.prover.state import ProofState, Split
 from cuzk.groth16.template.bits import BitWitness
@@ -179,14 +182,34 @@ def b_g2_msm(state: ProofState) -> None:
     state.sums["b_g2"] = native.g2_add(_ones(state, "b_g2"), _tail(state, "b_g2"))
 
 
-def epilogue(state: ProofState) -> Proof:
+@dataclass(frozen=True)
+class Blinded:
+    """What a proof is made of besides the sums: alpha + r·delta, beta + s·delta in both groups, −r·s·delta."""
+
+    a: np.ndarray
+    b_g1: np.ndarray
+    b_g2: np.ndarray
+    c: np.ndarray
+
+
+def blinded(key: ProvingKey, blinding: Blinding) -> Blinded:
+    """These points; they need no sum, so a GPU may be making the sums meanwhile."""
+    r, s = blinding.r, blinding.s
+    return Blinded(
+        _combine_g1((key.alpha_g1, 1), (key.delta_g1, r)),
+        _combine_g1((key.beta_g1, 1), (key.delta_g1, s)),
+        native.msm_g2(np.concatenate([key.beta_g2, key.delta_g2]), fr_array([1, s]), threads=1),
+        _combine_g1((key.delta_g1, -r * s % FR_MODULUS)),
+    )
+
+
+def epilogue(state: ProofState, blind: Blinded | None = None) -> Proof:
     """Blind and assemble. The proof is not yet verified."""
     key, sums, r, s = state.key, state.sums, state.blinding.r, state.blinding.s
+    blind = blind or blinded(key, state.blinding)
     l_sum, a_sum, b_sum = (native.g1_add(sums[f"{n}_ones"], sums[f"{n}_tail"]) for n in G1_QUERIES)
-    a = _combine_g1((key.alpha_g1, 1), (a_sum, 1), (key.delta_g1, r))
-    b_g1 = _combine_g1((key.beta_g1, 1), (b_sum, 1), (key.delta_g1, s))
-    b_g2 = native.msm_g2(np.concatenate([key.beta_g2, sums["b_g2"], key.delta_g2]), fr_array([1, 1, s]), threads=1)
-    c = _combine_g1((l_sum, 1), (sums["h"], 1), (a, s), (b_g1, r), (key.delta_g1, -r * s % FR_MODULUS))
+    a, b_g1, b_g2 = native.g1_add(blind.a, a_sum), native.g1_add(blind.b_g1, b_sum), native.g2_add(blind.b_g2, sums["b_g2"])
+    c = _combine_g1((l_sum, 1), (sums["h"], 1), (blind.c, 1), (a, s), (b_g1, r))
     state.proof = Proof(point_bytes.from_mont(a), point_bytes.from_mont(b_g2), point_bytes.from_mont(c))
     return state.proof
 
