@@ -378,7 +378,7 @@ class CudaDevice:
 
     @_checked("capturing a graph")
     def capture(self, stream: Any, queue: Callable[[], None]) -> Any:
-        """What `queue` queues on `stream`, and on streams that wait for it and that it waits for again, as a graph: nothing runs
+        """A graph of what `queue` queues on `stream`, and on streams that wait for it and that it waits for again: nothing runs
         before `launch_graph`. Its kernels must have run once before: to load one is no work of a stream."""
         runtime = self.cupy.cuda.runtime
         stream.begin_capture(runtime.streamCaptureModeRelaxed)

@@ -184,7 +184,7 @@ def b_g2_msm(state: ProofState) -> None:
 
 @dataclass(frozen=True)
 class Blinded:
-    """What a proof is made of besides the sums: alpha + r·delta, beta + s·delta in both groups, −r·s·delta."""
+    """The points of a proof besides the sums: alpha + r·delta, beta + s·delta in both groups, −r·s·delta."""
 
     a: np.ndarray
     b_g1: np.ndarray
