@@ -84,20 +84,23 @@ def read_c1(
 
 @overload
 def prove(key: Key, source: C1, *, owner: Owner | None = None, checked: bool = False, attempts: int | None = None,
-          quotient: str | None = None, threads: int | None = None, progress: Callable[[str], None] | None = None,
-          ) -> SectorProof: ...  # fmt: skip
+          device: str | None = None, quotient: str | None = None, threads: int | None = None,
+          progress: Callable[[str], None] | None = None) -> SectorProof: ...  # fmt: skip
 @overload
 def prove(key: Key, source: PathName, *, blinding: Blinding | None = None, quotient: str | None = None,
           threads: int | None = None) -> Proved: ...  # fmt: skip
 def prove(
     key: Key, source: C1 | PathName, *, owner: Owner | None = None, checked: bool = False, attempts: int | None = None,
-    blinding: Blinding | None = None, quotient: str | None = None, threads: int | None = None,
+    device: str | None = None, blinding: Blinding | None = None, quotient: str | None = None, threads: int | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> SectorProof | Proved:  # fmt: skip
     """The proofs of a C1 output's partitions, in order, or one proof of a witness (.wtns, .cwit); verified.
 
     A C1 output is checked first unless it is `checked`; `owner`: whose sector it must be. A partition that does not verify is
-    proved again, `attempts` times in all. Raises FormatError with the place of a fault, ProofInvalid (PartitionFailed, which
+    proved again, `attempts` times in all. `device`: `cpu` or `cuda`, partitions side by side through the pipeline of this
+    machine; None: one after the other by the host's prover, with `quotient`.
+
+    Raises FormatError with the place of a fault, ProofInvalid (PartitionFailed, which
     says which partition and why), InputError for a key that does not go with it.
     """
     from cuzk.groth16.load import open_witness
@@ -107,6 +110,15 @@ def prove(
         witness = open_witness(source)(key.proving_key)
         return prove_one(key.proving_key, witness, quotient, blinding, threads)
     from cuzk.porep.job import ATTEMPTS, prove_c1
+
+    if device is not None:
+        from cuzk.service.once import local_prover, prove_sector
+
+        assert key.circuit is not None, "the key of a sector's circuit: load_key(…, sector=…)"
+        if not checked:
+            source.check(owner, threads=threads)
+        prover = local_prover(source.registered.name, key.proving_key, key.circuit, device, threads)
+        return prove_sector(source, prover, key.proving_key, attempts=attempts or ATTEMPTS, progress=progress or (lambda _: None))
 
     return prove_c1(
         source, key.proving_key, key.circuit, owner=owner, checked=checked, attempts=attempts or ATTEMPTS, threads=threads,

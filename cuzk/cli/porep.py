@@ -17,9 +17,9 @@ from typing import Any
 
 from cuzk.cli.porep_job import (
     FILES,
+    add_c1_options,
     add_c1_parser,
     add_key_parser,
-    add_owner_options,
     check_file,
     note,
     prepare_key,
@@ -44,7 +44,7 @@ def add_parser(subparsers: Any) -> None:
     check = verbs.add_parser("check", help="does a sealed sector satisfy its circuit, is a C1 output correct; no key is needed")
     check.add_argument("directory", metavar="SOURCE", help="the sealed sector's directory, or a C1 output")
     check.add_argument("--seed", metavar="HEX", help="of a sector: 32 bytes of randomness from which challenges follow")
-    add_owner_options(check)
+    add_c1_options(check, proves=False)
     setup = verbs.add_parser("setup", help="a development key for a sector's circuit")
     setup.add_argument("--sector", required=True, metavar="SIZE", help="2KiB, 8MiB, 512MiB, 32GiB or 64GiB (47 GB)")
     setup.add_argument("-o", "--output", required=True, metavar="KEY", help=".params (Filecoin's layout), .ckey or .zkey")
@@ -57,7 +57,7 @@ def add_parser(subparsers: Any) -> None:
     prove.add_argument("--seed", metavar="HEX", help="of a sector: 32 bytes of randomness from which challenges follow")
     prove.add_argument("-o", "--output", metavar="DIR", help="for proof.bin, public.json, verification_key.json, statement.json "
                        "(default: SECTOR/proof, or the C1 output's name with -proof)")  # fmt: skip
-    add_owner_options(prove)
+    add_c1_options(prove, proves=True)
     prove.add_argument("--quotient", choices=("bellman", "odd-coset", "c-free"), help="default: the best that the key serves")
     prove.add_argument("--threads", type=int, metavar="N", help="threads (default: all cores)")
     verify = verbs.add_parser("verify", help="check a proof against its statement")
@@ -201,6 +201,8 @@ def _prove(args: argparse.Namespace) -> int:
         raise InputError("--threads must be at least 1")
     if not os.path.isdir(args.directory):
         return prove_file(args)
+    if args.device is not None:
+        raise InputError("--device is for a C1 output (cuzk porep c1 writes that of a sector)")
     from cuzk.groth16.safety import weaknesses
     from cuzk.outputs import require_folder
     from cuzk.porep.files import load_sealed

@@ -45,11 +45,14 @@ def add_key_parser(verbs: Any) -> None:
     key.add_argument("--json", action="store_true", help="one JSON document on stdout")
 
 
-def add_owner_options(parser: Any) -> None:
+def add_c1_options(parser: Any, proves: bool) -> None:
     """Options of the C1 form of `prove` and `check`."""
     group = parser.add_argument_group("for a C1 output")
     group.add_argument("--miner", metavar="ID", type=int, help="the miner: with --sector-number, the replica id is checked")
     group.add_argument("--sector-number", metavar="N", type=int)
+    if proves:
+        group.add_argument("--device", choices=("cpu", "cuda"), help="partitions side by side through this machine's pipeline "
+                           "(default: one after the other on the CPU)")  # fmt: skip
     group.add_argument("--registered", metavar="NAME", help="registered proof of a bincode file (default: StackedDrg<size>V1_1)")
 
 
@@ -161,6 +164,8 @@ def prove_file(args: argparse.Namespace) -> int:
     from cuzk.outputs import require_folder
 
     start = time.perf_counter()
+    if args.device is not None and args.quotient is not None:
+        raise InputError("--quotient is for the prover without --device; the pipeline takes the best that the key serves")
     if args.seed is not None:
         raise InputError("--seed is for a sealed sector; a C1 output has its own")
     output = args.output or f"{os.path.splitext(args.directory)[0]}-proof"
@@ -171,7 +176,7 @@ def prove_file(args: argparse.Namespace) -> int:
     checked_s = time.perf_counter() - start
     key = api.load_key(args.key, sector=c1.shape.name, progress=terminal_progress())
     warn_unsafe(key.proving_key.path, key.weaknesses)
-    made = api.prove(key, c1, checked=True, threads=args.threads, quotient=args.quotient, progress=note)
+    made = api.prove(key, c1, checked=True, device=args.device, threads=args.threads, quotient=args.quotient, progress=note)
     statement = {**c1.statement().document(), "registered_proof": c1.registered.name}
     write_proof(output, made.to_bytes(), made.publics, key.verifying_key.to_json(), statement)
     total_s = time.perf_counter() - start

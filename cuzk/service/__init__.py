@@ -6,7 +6,7 @@ porep.py        PoRep: the C1 output of a request, the keys of its circuits
 keys.py         keys by circuit: loaded, kept, evicted under a budget
 prover.py       the protocol of what makes partitions
 pipeline.py     ours: the same run as `cuzk run`
-standard.py     the one that `cuzk serve` uses
+standard.py     the one that `cuzk serve` uses;               once.py  one sector without a service
 journal.py      jobs and finished partitions in SQLite, inputs beside it
 forecast.py     the simulator as admission control: what fits, and when it will be done
 job.py          one job;                       failures.py  how it can end other than with a proof
