@@ -54,6 +54,8 @@ def add_parser(subparsers: Any) -> None:
     proofs.add_argument("--worker", action=argparse.BooleanOptionalAction, default=None,
                         help="prove in a process of its own: when its GPU is lost, or the system kills it, the proofs in flight "
                              "fail and a fresh one goes on (default: with --device cuda)")  # fmt: skip
+    proofs.add_argument("--ray", metavar="ADDRESS", help="prove on the hosts of a Ray cluster, which have the same files under "
+                        "the same paths; 'local': one on this machine")  # fmt: skip
     proofs.add_argument("--insecure-seed", type=int, metavar="N",
                         help="fixed blinding, for tests: such proofs are NOT private")  # fmt: skip
     null = parser.add_argument_group("no proofs (device null)")
@@ -124,6 +126,10 @@ def run(args: argparse.Namespace) -> int:
             os.makedirs(args.output, exist_ok=True)
         except OSError as error:
             raise InputError(f"{args.output}: {error.strerror}") from error
+    if args.ray:
+        from cuzk.cli.run_ray import run_on_ray
+
+        return run_on_ray(args, scenario, numbers)
     result, predicted, notes = _prove(args, scenario, numbers) if args.key else _play(args, scenario)
     document = result.to_json()
     if predicted is not None:

@@ -30,6 +30,8 @@ def add_parser(subparsers: Any) -> None:
                         "$FIL_PROOFS_PARAMETER_CACHE, /var/tmp/filecoin-proof-parameters)")  # fmt: skip
     parser.add_argument("--state", metavar="DIR", help="where jobs are written down (default: ~/.local/state/cuzk/serve)")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="what proves (default: cpu)")
+    parser.add_argument("--ray", metavar="ADDRESS", help="prove on the hosts of a Ray cluster (each has cuzk and the keys); "
+                        "'local': one on this machine")  # fmt: skip
     parser.add_argument("--scenario", metavar="FILE", help="machine, policy and pipeline (default: this machine's)")
     parser.add_argument("--calibration", metavar="FILE", help="costs of this machine, for forecasts (default: those of the "
                         "first jobs; $CUZK_CALIBRATION or ~/.config/cuzk/calibration.yaml, if there)")  # fmt: skip

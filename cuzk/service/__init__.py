@@ -2,10 +2,11 @@
 
 request.py      a request: ids, limits, the digest that makes it the same one again
 kinds.py        kinds of proof: their names, their readers; what is not there is refused in words
-porep.py        PoRep: the C1 output of a request, the keys of its circuits
+porep.py, post.py, update.py    their inputs, checked, and the keys of their circuits
 keys.py         keys by circuit: loaded, kept, evicted under a budget
 prover.py       the protocol of what makes partitions
 pipeline.py     ours: the same run as `cuzk run`
+ray_pool.py, ray_run.py    hosts of a Ray cluster, for the service and for a run
 standard.py     the one that `cuzk serve` uses;               once.py  one sector without a service
 journal.py      jobs and finished partitions in SQLite, inputs beside it
 forecast.py     the simulator as admission control: what fits, and when it will be done

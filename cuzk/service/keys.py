@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -14,6 +15,8 @@ from cuzk.errors import InputError
 from cuzk.groth16.key import ProvingKey
 from cuzk.model.units import fmt_gib
 from cuzk.service.failures import InUse, NeverFits
+
+log = logging.getLogger("cuzk.service")
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,10 @@ class KeyStore:
             self._loading.add(circuit_id)
         try:
             began = self._clock()
-            entry = self._enter(self._load(circuit_id), began)
+            found = self._load(circuit_id)
+            if getattr(found.key, "development", False):
+                log.warning("development key circuit_id=%s: whoever made it can forge proofs", circuit_id)
+            entry = self._enter(found, began)
             return entry, entry.load_s
         finally:
             with self._mutex:
@@ -135,8 +141,10 @@ def folder_keys(directory: str) -> Load:
 
     def load(circuit_id: str) -> Loaded:
         from cuzk.service.porep import load_porep
+        from cuzk.service.post import load_post
+        from cuzk.service.update import load_update
 
-        for loader in (load_porep,):
+        for loader in (load_porep, load_post, load_update):
             found = loader(directory, circuit_id)
             if found is not None:
                 return found

@@ -86,10 +86,12 @@ def require_reader(kind: Kind) -> Reader:
 def standard_kinds() -> Kinds:
     """Those of the wire protocol, with the readers that are there."""
     from cuzk.service.porep import read_porep
+    from cuzk.service.post import read_post
+    from cuzk.service.update import read_update
 
     return Kinds((
         Kind(1, "porep-c2", "POREP_SEAL_COMMIT", Priority.NORMAL, read_porep),
-        Kind(2, "snap-update", "SNAP_DEALS_UPDATE", Priority.NORMAL, None, "the circuit of sector updates is not built in"),
-        Kind(3, "window-post", "WINDOW_POST_PARTITION", Priority.HIGH, None, "the circuit of WindowPoSt is not built in"),
-        Kind(4, "winning-post", "WINNING_POST", Priority.CRITICAL, None, "the circuit of WinningPoSt is not built in"),
+        Kind(2, "snap-update", "SNAP_DEALS_UPDATE", Priority.NORMAL, read_update),
+        Kind(3, "window-post", "WINDOW_POST_PARTITION", Priority.HIGH, read_post),
+        Kind(4, "winning-post", "WINNING_POST", Priority.CRITICAL, read_post),
     ))  # fmt: skip

@@ -14,6 +14,7 @@ from cuzk.exec.engine import Engine
 from cuzk.exec.run import Proving, bind, refuse_faults
 from cuzk.exec.sampler import Sampler
 from cuzk.groth16.formats.proof import Proof
+from cuzk.groth16.formats.vk import VerifyingKey
 from cuzk.groth16.point_bytes import PointError
 from cuzk.groth16.verify import Verifier
 from cuzk.model.scenario import Scenario
@@ -36,8 +37,11 @@ class PipelineProver:
     width = 1
 
     def __init__(self, keys: KeyStore, scenario: Scenario, *, make_device: MakeDevice = CpuDevice, threads: int | None = None,
-                 slots: Sequence[Slot] = (), observe: Callable[[Scenario, list[Event]], None] | None = None) -> None:  # fmt: skip
-        """`observe` gets the scenario and all events of each run that came to its end."""
+                 slots: Sequence[Slot] = (), observe: Callable[[Scenario, list[Event]], None] | None = None,
+                 own_inputs: bool = False) -> None:  # fmt: skip
+        """`observe` gets the scenario and all events of each run that came to its end. `own_inputs`: the public inputs are those
+        of the witnesses, no statement says others."""
+        self._own_inputs = own_inputs
         self._keys, self._scenario, self._make_device, self._threads = keys, scenario, make_device, threads
         self._observe = observe
         self.name = str(make_device.name)  # type: ignore[attr-defined]
@@ -62,6 +66,10 @@ class PipelineProver:
 
     def close(self) -> None:
         pass
+
+    def verifying_key(self, circuit_id: str) -> VerifyingKey:
+        with self._keys.use(circuit_id) as (loaded, _):
+            return loaded.key.verifying_key()
 
     def scenario_of(self, statement: Statement) -> Scenario | None:
         """The scenario that the first run of this circuit was bound to; before that, one from the values of a partition."""
@@ -116,9 +124,9 @@ class PipelineProver:
 
         def told(partition: int, proof: Proof, public: list[int]) -> None:
             number = numbers[partition]
-            if public != statement.public_inputs(number):
+            if not self._own_inputs and public != statement.public_inputs(number):
                 raise ProofInvalid(f"partition {number}: its witness has other public inputs than its statement")
-            task.on_made(Made(number, proof.to_bytes(), *spent.of(partition)))
+            task.on_made(Made(number, proof.to_bytes(), *spent.of(partition), tuple(public)))
 
         device.told = told
         device.open(plan)
@@ -151,7 +159,7 @@ class PipelineProver:
             self._observe(prepared.scenario, events)
 
     def _bind(self, loaded: Loaded, statement: Statement, numbers: list[int]) -> Any:
-        assignments = _OfStatement(statement, numbers, loaded.circuit)
+        assignments = _OfStatement(statement, numbers, loaded.circuit, self._own_inputs)
         scenario = self._scenario.model_copy(
             update={"circuit": self._scenario.circuit.model_copy(update={"partitions": len(numbers)})}
         )
@@ -179,15 +187,15 @@ class PipelineProver:
 class _OfStatement:
     """Some partitions of a statement as a run asks for them: their values are made in the run (cuzk.groth16.assignments)."""
 
-    def __init__(self, statement: Statement, numbers: list[int], circuit: Any) -> None:
-        self._statement, self._numbers, self._circuit = statement, numbers, circuit
+    def __init__(self, statement: Statement, numbers: list[int], circuit: Any, own_inputs: bool) -> None:
+        self._statement, self._numbers, self._circuit, self._own_inputs = statement, numbers, circuit, own_inputs
         self.partitions: int | None = len(numbers)
 
     def witness(self, proof: int, partition: int) -> Any:
         return self._statement.witness(self._numbers[partition], self._circuit)
 
-    def public_inputs(self, proof: int, partition: int) -> list[int]:
-        return self._statement.public_inputs(self._numbers[partition])
+    def public_inputs(self, proof: int, partition: int) -> list[int] | None:
+        return None if self._own_inputs else self._statement.public_inputs(self._numbers[partition])
 
     def examples(self) -> Sequence[Any]:
         return [self.witness(0, 0)]

@@ -19,6 +19,8 @@ class Made:
     synth_s: float = 0.0
     gpu_s: float = 0.0
     """Time in the hands of a GPU worker, waits included."""
+    public: tuple[int, ...] = ()
+    """The public inputs that it was accepted under, without ONE."""
 
 
 @dataclass

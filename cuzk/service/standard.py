@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from cuzk.errors import CuzkError, InputError
 from cuzk.model.calibration import Calibration
@@ -13,8 +14,11 @@ from cuzk.model.scenario import Scenario
 from cuzk.service.config import Settings
 from cuzk.service.forecast import Forecaster
 from cuzk.service.keys import KeyStore, folder_keys
-from cuzk.service.prover import Prover, Slot
+from cuzk.service.prover import Slot
 from cuzk.trace.event import Event
+
+if TYPE_CHECKING:
+    from cuzk.service.pipeline import PipelineProver
 
 log = logging.getLogger("cuzk.service")
 BASES = {"cpu": "own-cpu", "cuda": "own-cuda"}
@@ -53,7 +57,7 @@ def host_scenario(settings: Settings, device: str) -> Scenario:
 
 
 def standard_prover(settings: Settings, *, device: str = "cpu", scenario: Scenario | None = None,
-                    calibration: Calibration | None = None) -> tuple[Prover, Forecaster]:  # fmt: skip
+                    calibration: Calibration | None = None) -> tuple[PipelineProver, Forecaster]:  # fmt: skip
     """The prover, and the forecaster that learns from its runs unless it was given a calibration. Raises InputError,
     HardwareMissing."""
     from cuzk.service.pipeline import PipelineProver
@@ -72,6 +76,18 @@ def standard_prover(settings: Settings, *, device: str = "cpu", scenario: Scenar
     extra = {} if make_device is None else {"make_device": make_device}
     prover = PipelineProver(keys, own, threads=settings.threads, slots=slots, observe=learner, **extra)
     return prover, forecaster
+
+
+@dataclass(frozen=True)
+class HostOfService:
+    """A host of `cuzk serve --ray`: its own machine, the same folder of keys on each."""
+
+    settings: Settings
+    device: str
+    scenario: Scenario | None = None
+
+    def prover(self) -> PipelineProver:
+        return standard_prover(self.settings, device=self.device, scenario=self.scenario)[0]
 
 
 class _Learner:
