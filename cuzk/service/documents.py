@@ -65,8 +65,11 @@ def status_document(service: Service) -> dict[str, Any]:
     pipelines = []
     for job in [*running, *(job for job in service.recent if job.ended and time.time() - job.ended.ended_s < 30)]:
         found = service.live.states(job.id)
-        rows = [{"index": n, "state": "done" if n in job.made else found.get(n, "pending"), "synth_ms": None, "gpu_ms": None}
-                for n in range(job.partitions)]  # fmt: skip
+        rows = []
+        for n in range(job.partitions):
+            synth_ms, gpu_ms = job.spent_ms.get(n, (None, None))
+            state = "done" if n in job.made else found.get(n, "pending")
+            rows.append({"index": n, "state": state, "synth_ms": synth_ms, "gpu_ms": gpu_ms})
         pipelines.append({
             "job_id": job.id, "proof_kind": job.kind.name, "started_secs_ago": round(now - (job.began or job.arrived), 3),
             "total_partitions": job.partitions, "partitions_done": len(job.made), "partitions": rows,

@@ -45,6 +45,8 @@ class Job:
     """0: not known yet."""
     made: dict[int, bytes] = field(default_factory=dict)
     """Partition -> 192 bytes."""
+    spent_ms: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Partition that was made by this service -> its synthesis, its time in the hands of a GPU worker."""
     synth_s: float = 0.0
     gpu_s: float = 0.0
     load_s: float = 0.0

@@ -125,6 +125,7 @@ class RayPool:
         self._changed = threading.Condition()
         self._members: list[_Member] = []
         self._verifiers: dict[str, Verifier] = {}
+        self._keys: list[dict[str, Any]] = []
         self.lost = 0
         """Hosts, or actors on them, that were lost."""
         try:
@@ -298,20 +299,26 @@ class RayPool:
 
     def load(self, circuit_id: str) -> float:
         """The longest of all hosts."""
-        return max(self._each("load", circuit_id), default=0.0)
+        took_s = max(self._each("load", circuit_id), default=0.0)
+        self._look_at_keys()
+        return took_s
 
     def evict(self, circuit_id: str) -> int | None:
         freed = [nbytes for nbytes in self._each("evict", circuit_id) if nbytes is not None]
+        self._look_at_keys()
         return sum(freed) if freed else None
 
     def loaded(self) -> list[dict[str, Any]]:
-        """Each key once; sizes and users of all hosts together."""
+        """Each key once, as the hosts said when one was last loaded or evicted; sizes and users of all hosts together."""
+        return self._keys
+
+    def _look_at_keys(self) -> None:
         rows: dict[str, dict[str, Any]] = {}
-        for row in [row for rows_ in self._each("loaded") for row in rows_]:
+        for row in [row for of_host in self._each("loaded") for row in of_host]:
             known = rows.setdefault(row["circuit_id"], {**row, "bytes": 0, "users": 0})
             known["bytes"] += row["bytes"]
             known["users"] += row["users"]
-        return list(rows.values())
+        self._keys = list(rows.values())
 
     def slots(self) -> list[Slot]:
         with self._changed:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from cuzk.service.service import Service
 
 log = logging.getLogger("cuzk.service")
+DISK = "the journal"
+"""The first words of what is wrong with the service while that is its disk."""
 
 
 class Left(CuzkError):
@@ -86,7 +88,7 @@ class Runner:
             try:
                 service.journal.made(job.id, made.partition, made.proof, round(1000 * made.synth_s), round(1000 * made.gpu_s))
             except sqlite3.Error as error:
-                loop.call_soon_threadsafe(service.degrade, f"the journal cannot be written: {error}")
+                loop.call_soon_threadsafe(service.degrade, f"{DISK} cannot be written: {error}")
             loop.call_soon_threadsafe(self._made, job, made)
 
         def on_begin() -> None:
@@ -134,6 +136,7 @@ class Runner:
             return
         self._begun(job)
         job.made[made.partition] = made.proof
+        job.spent_ms[made.partition] = (round(1000 * made.synth_s), round(1000 * made.gpu_s))
         job.synth_s += made.synth_s
         job.gpu_s += made.gpu_s
         service.metrics.partitions += 1
@@ -164,11 +167,13 @@ class Runner:
         keep = end.state == states.FAILED and job.statement is not None
         try:
             await aside(service.disk, service.journal.ended, job.id, job.digest, end, keep)
+            if service.degraded.startswith(DISK):
+                service.degraded = ""  # it can be written again
             if keep:
                 await aside(service.disk, service.journal.sweep_inputs, service.limits.failed_inputs)
         except (OSError, sqlite3.Error) as error:
             # the result still goes to whoever waits; after a restart the job is open again, with its partitions
-            service.degrade(f"the end of job {job.id} cannot be written down: {error}")
+            service.degrade(f"{DISK} cannot be written (the end of job {job.id}): {error}")
         job.statement = None
         service.jobs.pop(job.id, None)
         service.recent.appendleft(job)

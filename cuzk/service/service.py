@@ -157,7 +157,10 @@ class Service:
         wait_s = request.deadline_s if request.deadline_s is not None else self.limits.job_timeout_s
         deadline = None if wait_s is None else now + wait_s
         job = self.jobs.get(request.request_id)
-        if job is not None and job.ended is None:
+        while job is not None and job.ended is not None:  # its end is being written down: what counts is what stands there then
+            await job.over.wait()
+            job = self.jobs.get(request.request_id)
+        if job is not None:
             if job.digest != digest:
                 raise Refused(
                     "conflict", f"request_id {job.id} is that of another job that has not ended: other content, same id"

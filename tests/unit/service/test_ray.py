@@ -91,8 +91,8 @@ def cluster() -> Iterator[Any]:
 
 def test_partitions_of_lost_hosts_are_made_by_others_and_count_once(cluster, tmp_path):
     pool = RayPool("auto", SlowSpec(str(tmp_path)))
-    assert len(pool.slots()) == 2 and pool.load("toy") == 0.5 and pool.evict("toy") == 14
-    assert pool.loaded()[0]["bytes"] == 14
+    assert len(pool.slots()) == 2 and pool.load("toy") == 0.5
+    assert pool.loaded()[0]["bytes"] == 14 and pool.evict("toy") == 14
     made: list[Made] = []
 
     def kill() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import time
 from collections import Counter
 
 import pytest
@@ -292,9 +293,33 @@ def test_a_journal_that_fails_in_the_middle_loses_no_proof(tmp_path, monkeypatch
             await asyncio.wait_for(job.over.wait(), 10)
             assert job.ended.proof == proof_of("2:x") and "disk is full" in service.degraded
             monkeypatch.undo()
+            await service.submit(request("b"))
+            await ended(service, "b")
+            assert service.degraded == ""
         prover = ToyProver()
         async with running(prover, tmp_path) as service:  # it was never written down, so it is done again
             assert (await ended(service, "a")).proof == proof_of("2:x")
+
+    asyncio.run(main())
+
+
+def test_the_same_request_while_its_end_is_written_down_is_not_made_twice(tmp_path, monkeypatch):
+    async def main():
+        prover = ToyProver()
+        async with running(prover, tmp_path) as service:
+            real = service.journal.ended
+
+            def slow(*args):
+                time.sleep(0.3)
+                real(*args)
+
+            monkeypatch.setattr(service.journal, "ended", slow)
+            job, _ = await service.submit(request("a", "2:x"))
+            while job.ended is None:
+                await asyncio.sleep(0.005)
+            again, record = await service.submit(request("a", "2:x"))
+            assert again is None and record.ended.proof == proof_of("2:x")
+        assert prover.made == [("a", 0), ("a", 1)]
 
     asyncio.run(main())
 
