@@ -34,6 +34,7 @@ from benchmarks.porep_gpu import ON_CPU, ON_GPU, Every, gpu_facts, say, times, w
 from cuzk.native.memory import process_resident_bytes  # noqa: E402
 
 SUSTAINED = "pw: 4, gw: 2, j: 2, prestage: before-mutex"
+MAKERS = 4
 ALONE = "pw: 4, gw: 2, j: 1, prestage: before-mutex"
 
 
@@ -62,7 +63,14 @@ def make_c1(sector: str, number: int, path: Path) -> None:
 
 
 def run(
-    name: str, key_file: Path, c1_files: list[Path], policy: str, proofs: int, work: Path, make_device: Any
+    name: str,
+    key_file: Path,
+    c1_files: list[Path],
+    policy: str,
+    proofs: int,
+    work: Path,
+    make_device: Any,
+    makers: int,
 ) -> dict[str, Any]:
     """One run of the executor on C1 outputs; from before anything is opened."""
     from cuzk.exec.run import Proving, bind, open_sectors, prove_with
@@ -72,7 +80,7 @@ def run(
     path.write_text(SCENARIO.format(policy="{" + policy + "}", proofs=proofs))
     idle_bytes = process_resident_bytes()
     start_s = time.perf_counter()
-    key, sectors = open_sectors(str(key_file), tuple(map(str, c1_files)))
+    key, sectors = open_sectors(str(key_file), tuple(map(str, c1_files)), makers)
     proving = Proving(str(key_file), ())
     bound = bind(load_scenario(path), key, sectors, proving, idle_bytes=idle_bytes, make_device=make_device)
     opened_s = time.perf_counter() - start_s
@@ -82,7 +90,7 @@ def run(
                         progress=lambda proof: done_s.append(time.perf_counter() - start_s))  # fmt: skip
     document = result.document
     row = {
-        "name": name, "policy": policy, "proofs": proofs, "exit_code": result.exit_code,
+        "name": name, "policy": policy, "makers": makers, "proofs": proofs, "exit_code": result.exit_code,
         "error": str(result.error) if result.error else None, "load_s": document["measured"]["load_s"],
         "first_done_s": done_s[0] if done_s else None, "verified_partitions": document["measured"]["verified_partitions"],
         **document["throughput"], "makespan_s": document["makespan_s"], "latencies_s": latencies(result),
@@ -156,6 +164,8 @@ def main() -> int:
     parser.add_argument("--key", metavar="KEY.ckey", help="a key that is there already")
     parser.add_argument("--alone", type=int, default=2, metavar="N", help="proofs one at a time (default: 2)")
     parser.add_argument("--proofs", type=int, default=4, metavar="N", help="proofs in the sustained run (default: 4)")
+    parser.add_argument("--makers", type=int, default=MAKERS, metavar="N", help=f"processes that make values (default: {MAKERS})")
+    parser.add_argument("--compare", type=int, metavar="N", help="a second sustained run with so many of them")
     parser.add_argument("--policy", default="", metavar="POLICY", help="of all runs, besides: 'key_tables: pair-sums'")
     parser.add_argument("-o", "--output", metavar="FILE", help="JSON")
     args = parser.parse_args()
@@ -187,10 +197,13 @@ def main() -> int:
             from cuzk.exec.cuda import CudaProver as make_device  # type: ignore[assignment]
 
             placed = ON_GPU
-        for name, policy, proofs in (("alone", ALONE, args.alone), ("sustained", SUSTAINED, args.proofs)):
+        runs = [("alone", ALONE, args.alone, args.makers), ("sustained", SUSTAINED, args.proofs, args.makers)]
+        if args.compare is not None:
+            runs.append(("compared", SUSTAINED, args.proofs, args.compare))
+        for name, policy, proofs, makers in runs:
             if proofs:
                 policy = ", ".join(part for part in (policy, placed, args.policy) if part)
-                row = run(name, key_file, c1_files, policy, proofs, work, make_device)
+                row = run(name, key_file, c1_files, policy, proofs, work, make_device, makers)
                 document["runs"].append(row)
                 code = code or row["exit_code"]
         _summary(document)

@@ -44,6 +44,8 @@ def add_parser(subparsers: Any) -> None:
                         "the proofs different ones, in turn")  # fmt: skip
     proofs.add_argument("--job", metavar="JOB", action="append", dest="c1",
                         help="a folder with vanilla.json and statement.json of a PoSt or an update, as --c1")  # fmt: skip
+    proofs.add_argument("--makers", type=int, default=0, metavar="N",
+                        help="with --c1: processes that make values (default: none; the run's threads do)")  # fmt: skip
     proofs.add_argument("--resume", action="store_true",
                         help="make only the proofs that are not in -o DIR yet, or do not hold")  # fmt: skip
     proofs.add_argument("--r1cs", metavar="R1CS",
@@ -106,6 +108,8 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("--key goes with --witness or --c1: for real proofs; none of them for the null device")
     if args.resume and not (args.key and args.output):
         raise InputError("--resume goes with real proofs and -o DIR: what is there already is not made again")
+    if args.makers < 0 or (args.makers and not args.c1):
+        raise InputError("--makers is for --c1: a number of processes, or 0 for none")
     if args.c1 and args.r1cs:
         raise InputError("--r1cs goes with --witness; the circuit of a C1 output is known")
     if args.threads is not None and args.threads < 1:
@@ -225,7 +229,7 @@ def _prove(
     from cuzk.exec.run import Proving, prepare, progress_line, prove_with
 
     proving = Proving(args.key, tuple(args.witness), args.r1cs, args.threads, args.insecure_seed, tuple(args.c1),
-                      numbers)  # fmt: skip
+                      args.makers, numbers)  # fmt: skip
     make_device: Callable[..., Device] | None = None
     if args.device == "cuda":
         from cuzk.exec.cuda import CudaProver

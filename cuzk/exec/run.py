@@ -50,6 +50,8 @@ class Proving:
     insecure_seed: int | None = None
     c1: tuple[str, ...] = ()
     """C1 outputs in place of witnesses: proof p is that of number p modulo their number."""
+    makers: int = 0
+    """Processes that make the values of C1 outputs; 0: the run's own threads do."""
     numbers: tuple[int, ...] = ()
     """Only these of the scenario's proofs; all where it is empty."""
 
@@ -225,20 +227,21 @@ def prepare(scenario: Scenario, proving: Proving, *, ram_cap_bytes: int | None =
 
         key, given = open_jobs(proving.key, proving.c1)
     elif proving.c1:
-        key, given = open_sectors(proving.key, proving.c1)
+        key, given = open_sectors(proving.key, proving.c1, proving.makers)
     else:
         key = load_key(proving.key, proving.r1cs)
         given = [open_witness(path)(key) for path in proving.witnesses]
     return bind(scenario, key, given, proving, idle_bytes=idle_bytes, ram_cap_bytes=ram_cap_bytes, make_device=make_device)
 
 
-def open_sectors(key_path: str, paths: tuple[str, ...]) -> tuple[Any, Assignments]:
+def open_sectors(key_path: str, paths: tuple[str, ...], makers: int = 0) -> tuple[Any, Assignments]:
     """The key of some C1 outputs' circuit, and what is proved: all of them checked here, and read again when their proof
     begins. Raises InputError, FormatError with the place of a fault."""
     from cuzk.porep.job import SectorFiles
+    from cuzk.porep.processes import SectorProcesses
     from cuzk.porep.proving import load_porep_key
 
-    sectors = SectorFiles(paths)
+    sectors = SectorProcesses(paths, makers) if makers else SectorFiles(paths)
     return load_porep_key(key_path, sectors.maker), sectors
 
 
