@@ -62,8 +62,6 @@ class StepTimes:
 
     n: int
     median_s: float
-    mean_s: float
-    p95_s: float
 
 
 def step_times(events: Iterable[Event]) -> dict[str, StepTimes]:
@@ -76,6 +74,5 @@ def step_times(events: Iterable[Event]) -> dict[str, StepTimes]:
 
 def times_of(values: Iterable[float]) -> StepTimes:
     """The summary of some times, at least one."""
-    ordered = sorted(values)
-    last = ordered[min(len(ordered) - 1, round(0.95 * (len(ordered) - 1)))]
-    return StepTimes(len(ordered), statistics.median(ordered), statistics.fmean(ordered), last)
+    taken = list(values)
+    return StepTimes(len(taken), statistics.median(taken))
