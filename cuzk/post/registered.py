@@ -11,7 +11,6 @@ from cuzk.errors import InputError
 KINDS = (("winning", "1.0", "StackedDrgWinning{}V1"), ("window", "1.0", "StackedDrgWindow{}V1"),
          ("window", "1.2", "StackedDrgWindow{}V1_1"))  # fmt: skip
 """Kind, API version, and the form of the name."""
-VERSIONS = ("1.0", "1.2")
 
 
 @dataclass(frozen=True)
