@@ -5,6 +5,7 @@
     faults.py      what a failing CUDA call means
     staging.py     large arrays to a device, through page-locked blocks; locking.py locks large host memory
     feed.py        bytes of the host to a device again and again, at the link's speed
+    link.py        who comes first on the link from the host
     key_ring.py    lists of points in the host's memory, some chunks at a time on the device
     turns.py       several threads' work on one stream
     arena.py       one block of device memory, cut into a plan's temporaries

@@ -405,6 +405,11 @@ class CudaDevice:
     def stream_wait(self, stream: Any, event: Any) -> None:
         stream.wait_event(event)
 
+    @_checked("cudaEventQuery")
+    def reached(self, event: Any) -> bool:
+        """Whether everything before the event is done; does not wait."""
+        return bool(event.done)
+
     @_checked("cudaEventSynchronize")
     def wait(self, event: Any) -> None:
         """Blocks the host until the event; faults of earlier launches surface here."""

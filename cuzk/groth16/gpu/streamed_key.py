@@ -17,6 +17,7 @@ from cuzk.errors import OutOfMemoryError
 from cuzk.gpu.arena import Layout
 from cuzk.gpu.feed import Feed, LockedFeed, StagedFeed
 from cuzk.gpu.key_ring import Chunk, KeyRing, ListPass, cut
+from cuzk.gpu.link import Link
 from cuzk.gpu.msm_plan import POINT_BYTES, Group
 from cuzk.gpu.turns import Turns
 from cuzk.groth16.gpu.key_pass import KeyPass
@@ -105,7 +106,9 @@ class StreamedKey:
                  borders: list[int] | None = None, room_bytes: int = 0) -> None:  # fmt: skip
         """`lists`: h, and those that the witness multiplies, in the host's memory; `locked`: page-locked there. `room_bytes` of
         device memory hold what can stay. OutOfMemoryError."""
-        self.plan, self._owned, self._feeds = plan, list[Any](), list[Feed]()
+        self.plan, self._owned = plan, list[Any]()
+        self._feed: Feed | None = None
+        self._link: Link | None = None
         self.resident_bytes = 0
         self.key_pass: KeyPass | None = None
         try:
@@ -114,11 +117,12 @@ class StreamedKey:
             at = plan.layout.at(ring.address)
             stay = resident_points(lists, plan, room_bytes)
             chunks = {name: self._cut(device, name, points, stay[name]) for name, points in lists.items()}
-            for _ in range(2):
-                self._feeds.append(LockedFeed(device, borders or ()) if locked else StagedFeed(device))
+            self._feed = LockedFeed(device, borders or ()) if locked else StagedFeed(device)
+            self._link = Link(device, self._feed)
+            # the list of h is waited for by kernels, the others by whoever has time
             self._rings = [
-                KeyRing(device, self._feeds[0], at["h"], plan.h_points * POINT_BYTES["g1"], H_SLOTS),
-                KeyRing(device, self._feeds[1], at["pass"], plan.pass_slot_bytes, PASS_SLOTS),
+                KeyRing(device, self._link.lane(0), at["h"], plan.h_points * POINT_BYTES["g1"], H_SLOTS),
+                KeyRing(device, self._link.lane(1), at["pass"], plan.pass_slot_bytes, PASS_SLOTS),
             ]
             self.h = ListPass(self._rings[0], _joined(chunks.pop("h")))
             self.h_part = max(plan.h_points, stay["h"])
@@ -145,11 +149,13 @@ class StreamedKey:
     def free(self) -> None:
         if self.key_pass is not None:
             self.key_pass.close()
-        for feed in self._feeds:
-            feed.close()
+        if self._link is not None:
+            self._link.close()
+        if self._feed is not None:
+            self._feed.close()
         for memory in self._owned:
             memory.free()
-        self._owned, self._feeds = [], []
+        self._owned, self._link, self._feed = [], None, None
 
 
 def _joined(chunks: list[Chunk]) -> list[Chunk]:

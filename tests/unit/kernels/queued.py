@@ -102,5 +102,16 @@ class QueuedDevice(EmulatedDevice):
                 moved = any(self._step(queue) for queue in ready)
             assert moved, "nothing can go on: work waits for itself"
 
+    def reached(self, event: Any) -> bool:
+        """A look lets queued work go on, as time would."""
+        number = event.recorded
+        with self._mutex:
+            ready = [queue for queue in self._all if queue.work]
+            self._rng.shuffle(ready)
+            for queue in ready:
+                if self._rng.random() < 0.5:
+                    self._step(queue)
+            return bool(event.reached >= number)
+
     def idle(self) -> bool:
         return not any(queue.work for queue in self._all)

@@ -16,6 +16,7 @@ if shutil.which("g++") is None:
 from cuzk.errors import DeviceLost  # noqa: E402
 from cuzk.gpu.feed import LockedFeed  # noqa: E402
 from cuzk.gpu.key_ring import KeyRing, ListPass, cut  # noqa: E402
+from cuzk.gpu.link import Link  # noqa: E402
 from cuzk.gpu.matvec import mask_words  # noqa: E402
 from cuzk.gpu.msm import Msm  # noqa: E402
 from cuzk.gpu.msm_plan import plan_msm  # noqa: E402
@@ -91,7 +92,8 @@ class Case:
         places = self.device.allocate(3 * CHUNK * 192, "ring")
         stays = self.device.upload(self.lists["a"])
         self.blocks = [work, places, stays]
-        ring = KeyRing(self.device, LockedFeed(self.device), places.address, CHUNK * 192, 3)
+        self.link = Link(self.device, LockedFeed(self.device))
+        ring = KeyRing(self.device, self.link.lane(1), places.address, CHUNK * 192, 3)
         chunks = {n: cut(n, p, CHUNK, stays.address, len(p) if resident and n == "a" else 0) for n, p in self.lists.items()}
         self.ring, self.turns = ring, Turns(self.device)
         self.key_pass = KeyPass(self.turns, ring, chunks, work.address)
@@ -106,6 +108,7 @@ class Case:
 
     def close(self):
         self.key_pass.close()
+        self.link.close()
         for block in self.blocks:
             block.free()
 
