@@ -65,7 +65,7 @@ class Link:
             self._changed.notify()
 
     def close(self) -> None:
-        """What is queued still goes."""
+        """Copies that are queued still go."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -119,7 +119,7 @@ class LinkLane:
     _rank: int
 
     def send(self, target: int, source: np.ndarray, after: Any) -> Sent:
-        """As Feed.send."""
+        """Begins a copy as Feed.send does, when its turn comes."""
         job = _Job(target, source, after)
         self._link.put(self._rank, job)
         return job
