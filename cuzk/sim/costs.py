@@ -7,6 +7,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from cuzk.model.calibration import CostLaw
+from cuzk.model.transfer import calibrated_on, factor, rates_of
 from cuzk.sim.rates import Cost, Group, Ramp, SlowdownClass
 
 if TYPE_CHECKING:
@@ -65,7 +66,10 @@ class Costs:
             return self.copy_cost(name, law_name, law.link, 0, circuit, gpu)
         else:
             cls, load, device = self.cls("cores", 0.0, 1.0, law.dram), 0.0, None
-        return self._make(name, law_name, law, names, cls, law.seconds.evaluate(names), 0.0, load, device)
+        seconds = law.seconds.evaluate(names)
+        if device is not None:
+            seconds *= factor(name, law, calibrated_on(self.calibration), rates_of(self.plan.scenario.machine.gpus[gpu]))
+        return self._make(name, law_name, law, names, cls, seconds, 0.0, load, device)
 
     def copy_cost(self, name: str, law_name: str, direction: str, nbytes: int, circuit: str, gpu: int) -> Cost:
         """The cost of moving `nbytes` over PCIe, unless the law says how many."""
