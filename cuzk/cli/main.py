@@ -21,7 +21,8 @@ from cuzk.errors import CuzkError, InputError, OutOfMemoryError, ScenarioError
 VERBS: dict[str, dict[str, str]] = {
     "Plan": {
         "sim": "predict a scenario: does it fit, how fast is it, what binds",
-        "plan": "which pw, gw and j to run on this machine",
+        "plan": "which settings to run on this machine, and why not others",
+        "size": "which machine to buy for a target",
         "explain": "what the peak consists of, why, and what the nearest changes would do",
         "show": "print the pipeline of a scenario, worker by worker, line by line",
         "check": "find faults of a pipeline without running it",

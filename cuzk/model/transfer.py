@@ -1,7 +1,7 @@
 """Laws of one card on another: a GPU step's time scaled by what the cards multiply and move in a second.
 
-Compute goes with multiprocessors × clock × multiply-adds a clock, memory with the bandwidth. The same prover on two cards shows how
-far that carries (docs/transfer.md): within a factor of 1.8, which is the band of every prediction of another card.
+Compute goes with multiprocessors × clock × multiply-adds a clock, memory with the bandwidth. The same prover on two cards
+shows how far that carries (docs/plan.md): within a factor of 1.8, which is the band of every prediction of another card.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from cuzk.model.calibration import Calibration, CostLaw
 from cuzk.model.catalogue import default_catalogue
 from cuzk.model.machine import Gpu, Machine
 
-MEMORY_SHARE = {"batch_add": 0.5, "matvec_gpu": 0.5, "prep_msm_gpu": 0.5}
-"""Share of a step's time on a GPU that its memory decides; the rest is multiplications. Assumed; batch additions bear out 0.5."""
+MEMORY_SHARE = {"batch_add": 0.25, "matvec_gpu": 0.5, "prep_msm_gpu": 0.5}
+"""Weight of the memory's rate in a step's time on a GPU; the rest is multiplications. Assumed; batch additions bear it out."""
 BAND = 1.8
 """Factor by which a GPU step's time on another card may be off, to either side (P5 and P95)."""
 
@@ -74,7 +74,7 @@ def _named(gpu: str, machine: str) -> Rates | None:
 
 
 def calibrated_on(calibration: Calibration) -> Rates | None:
-    """The card that a calibration was measured on, by its name in the catalogue or its machine in the library; None: not known."""
+    """The card that a calibration was measured on, by its name or its machine's in the library; None: not known."""
     return _named(calibration.gpu, calibration.machine)
 
 
@@ -95,4 +95,4 @@ def factor(step: str, law: CostLaw, there: Rates | None, here: Rates) -> float:
     if there.memory_bandwidth and here.memory_bandwidth:
         memory = there.memory_bandwidth / here.memory_bandwidth
     share = MEMORY_SHARE.get(step, 0.0)
-    return (1.0 - share) * compute + share * memory
+    return float(compute ** (1.0 - share) * memory**share)

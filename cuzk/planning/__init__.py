@@ -7,4 +7,12 @@ backends.py      processes of this machine, or joblib's loky, dask and ray
 sweep.py         every combination of the axes
 diff.py          two scenarios: what differs, and what each difference does alone
 sensitivity.py   how much each figure moves the answer
+
+space.py         the options that matter for a pipeline, and the values to try
+candidate.py     a setting that was simulated: pace, peaks, margins
+plan.py          the search for settings, and why neighbours lose
+nearest.py       when nothing fits: the pool, the need, the nearest that does
+size.py          the cheapest machines of a catalogue for a target
+target.py        `40 s/proof`, `100 proofs/h`
+basis.py         how far a prediction is from what was calibrated
 """

@@ -41,8 +41,7 @@ class Candidate:
         return self.result.peak_ram_bytes
 
     def peak(self, pool: str) -> float:
-        """The highest that the pool is expected to reach: P95 where bands are known, pages that are reserved and never touched not
-        counted."""
+        """The highest resident level that the pool is expected to reach: P95 where bands are known."""
         found = self.bands.peaks.get(pool) if self.bands else None
         return found.p95 if found else float(self.result.peaks[pool].resident_bytes)
 

@@ -1,4 +1,4 @@
-"""When nothing fits: which pool is too small, what the least of all settings needs, and the nearest option or machine that does."""
+"""When nothing fits: the pool that is too small, what the least of all settings needs, and the nearest that fits."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def nearest(scenario: Scenario, catalogue: Catalogue) -> Nearest:
             )
             settings = {**_settings(smallest), **change}
             pace = f"{found.s_per_proof:.1f} s/proof" if found.s_per_proof else "no pace"
-            return Nearest(words(settings), None, pool, needs[kind], limit,
-                           f"fits with {peak / GIB:.1f} GiB of {kind} and makes {pace}; not every prover has the option")  # fmt: skip
+            why = f"fits with {peak / GIB:.1f} GiB of {kind} and makes {pace}; not every prover has the option"
+            return Nearest(words(settings), None, pool, needs[kind], limit, why)
     return Nearest([], _machine(scenario, needs, catalogue), pool, needs[kind], limit,
                    f"the smallest setting needs {needs[kind] / GIB:.1f} GiB of {kind}")  # fmt: skip
 

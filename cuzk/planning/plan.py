@@ -1,8 +1,8 @@
-"""Which settings to run on a machine: lines of settings simulated short, the best of them whole, the best of those under many seeds.
+"""The search for settings: lines of settings simulated short, the best of them whole, the best of those under many seeds.
 
-A line is one combination of all options but `pw`, walked upwards. It ends where memory runs out at two values in a row (more sets at
-once take no less), or where three values in a row bring no speed and only take memory; more proofs in flight are tried for as long as
-they bring speed.
+A line is one combination of all options but `pw`, walked upwards. It ends where memory runs out at two values in a row (more
+sets at once take no less), or where three values in a row bring no speed and only take memory; more proofs in flight are tried
+for as long as they bring speed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FINALISTS, SEEDS = 16, 20
 
 @dataclass
 class Wanted:
-    """What a plan is for."""
+    """The purpose of a plan and its limits."""
 
     goal: Goal = "throughput"
     deadline_s: float | None = None
@@ -52,7 +52,7 @@ class Found:
 
     best: list[Candidate] = field(default_factory=list)
     pareto: list[Candidate] = field(default_factory=list)
-    """Of all that fits: nothing is both faster and smaller."""
+    """Settings that fit and that nothing beats in both pace and RAM."""
     rejected: list[tuple[Candidate, str]] = field(default_factory=list)
     """Finalists that are not recommended, and why."""
     considered: int = 0
@@ -63,7 +63,7 @@ class Found:
 
 def plan(scenario: Scenario, wanted: Wanted, axes: Mapping[str, list[Any]] | None = None, *, processes: int | None = None,
          progress: Progress | None = None) -> Found:  # fmt: skip
-    """Search `axes` (default: the options that matter for the pipeline) for settings that fit with the margins, best for the goal."""
+    """Search `axes` (default: the options that matter) for settings that fit with the margins, best for the goal."""
     grid = axes_of(scenario, axes)
     out = Found(considered=count(grid))
     walks = list(lines(grid))
@@ -182,7 +182,7 @@ def _step(seconds: float) -> int:
 
 
 def _simplicity(candidate: Candidate) -> tuple[int, int, int]:
-    """Of settings that run alike the one with fewer workers and proofs in flight."""
+    """Order of settings that run alike: fewer workers and proofs in flight first."""
     settings = candidate.settings
     return settings.get("gw", 1), settings.get("j", 1), settings.get("pw", 1)
 

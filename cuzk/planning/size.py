@@ -1,9 +1,10 @@
-"""The cheapest machines for a target: hosts × cards × number of cards × RAM of a catalogue, each simulated, what cannot do it cut first."""
+"""The cheapest machines for a target: hosts × cards × RAM of a catalogue, simulated; what cannot do it is cut first."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from cuzk.errors import InputError
@@ -11,7 +12,7 @@ from cuzk.model.catalogue import Card, Catalogue, Host
 from cuzk.model.machine import Gpu, Machine
 from cuzk.model.scenario import Scenario
 from cuzk.planning.basis import basis
-from cuzk.planning.space import Settings
+from cuzk.planning.space import Settings, words
 from cuzk.sim import simulate
 from cuzk.sim.result import SimResult
 from cuzk.sim.sweeps import Progress, bare, in_parallel
@@ -40,7 +41,7 @@ class Sized:
     gpus: int
     ram_bytes: int
     hosts: int
-    """How many of these machines make the target."""
+    """Such machines that together make the target."""
     settings: Settings
     result: SimResult
     s_per_proof: float
@@ -57,6 +58,20 @@ class Sized:
     @property
     def joule_per_proof(self) -> float:
         return self.watts * self.s_per_proof
+
+    def to_json(self, catalogue: Catalogue) -> dict[str, Any]:
+        error = self.basis.get("error", 0.0)
+        return {
+            "name": self.name, "host": self.host.name, "card": self.card.name, "hosts": self.hosts, "gpus": self.gpus,
+            "ram_bytes": self.ram_bytes, "policy": self.settings, "set": words(self.settings),
+            "s_per_proof": round(self.s_per_proof, 6),
+            "s_per_proof_band": {"p5": round(self.s_per_proof * (1 - 1.645 * error), 6), "p50": round(self.s_per_proof, 6),
+                                 "p95": round(self.s_per_proof * (1 + 1.645 * error), 6)},
+            "usd": self.usd, "usd_per_proof": round(self.usd_per_proof(catalogue), 6),
+            "joule_per_proof": round(self.joule_per_proof, 3),
+            "peak_ram_bytes": self.result.peak_ram_bytes, "bottleneck": self.result.bottleneck,
+            "basis": self.basis.get("basis"), "basis_why": self.basis.get("why"),
+        }  # fmt: skip
 
     @property
     def name(self) -> str:
@@ -102,7 +117,7 @@ def size(scenario: Scenario, target_s: float, catalogue: Catalogue, *, most_host
         if progress is not None:
             progress(done, len(entries))
         part = entries[done : done + batch]
-        jobs = [lambda e=e: _pair(scenario, e[1], e[2], e[3], target_s, most_hosts) for e in part]  # type: ignore[misc]
+        jobs = [partial(_pair, scenario, host, card, bounds, target_s, most_hosts) for _, host, card, bounds in part]
         for sized, runs in in_parallel(jobs, processes):
             simulated += runs
             machines += [sized] if sized is not None else []
@@ -119,7 +134,7 @@ def size(scenario: Scenario, target_s: float, catalogue: Catalogue, *, most_host
 
 
 def _card_pace(scenario: Scenario, card: Card) -> float:
-    """The pace of one card on a host that never binds: no machine with it is faster a card. Infinite where the card has no room."""
+    """The pace of one card on a host that never binds; infinite where the card has no room."""
     host = Host(name="ideal", cores=1024, smt=2, dram_bandwidth=1e15, ram_most=1 << 50, gpus_most=1)
     return _ideal(scenario, machine_of(host, card, 1, 1 << 45))
 
@@ -138,7 +153,7 @@ def _ideal(scenario: Scenario, machine: Machine) -> float:
 
 
 def _cheapest(host: Host, card: Card, gpus: int, paces: tuple[float, float], target_s: float, most_hosts: int) -> float:
-    """A lower bound of the price of enough such hosts with so many cards, if nothing but the paces alone bound; infinite: too many."""
+    """A lower bound of the price of enough such hosts, if nothing but the paces bound; infinite: too many."""
     pace = max(paces[0], paces[1] / gpus) * (1 - SLACK)
     if not math.isfinite(pace):
         return math.inf
@@ -171,12 +186,13 @@ def _pair(
         if not math.isfinite(bound) or (best is not None and bound >= best.usd):
             continue
         reached = math.inf
+        fewest = max(1, round(bound / (host.price_usd + RAM_SIZES[0] * host.ram_usd_per_gib + gpus * card.price_usd)))
         for gib in RAM_SIZES:
             ram = gib * GIB
             if ram > host.ram_most:
                 break
             usd = host.price_usd + gib * host.ram_usd_per_gib + gpus * card.price_usd
-            if best is not None and usd >= best.usd:
+            if best is not None and fewest * usd >= best.usd:
                 break  # more RAM only costs more
             found = best_setting(scenario, machine_of(host, card, gpus, ram))
             runs += found[2]

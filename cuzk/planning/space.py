@@ -92,5 +92,5 @@ def last_resorts(policy: Policy) -> Iterator[Settings]:
 
 
 def words(settings: Settings) -> list[str]:
-    """As arguments of `--set`."""
+    """The settings as arguments of `--set`."""
     return [f"policy.{name}={value}" for name, value in settings.items()]

@@ -26,6 +26,7 @@ COMMANDS: dict[str, list[str]] = {
     "sim": ["sim", SCENARIO, *SMALL],
     "sim of an oom": ["sim", OOM, "--no-fix"],
     "plan": ["plan", SCENARIO, *SMALL, "--pw", "4", "--gw", "1"],
+    "size": ["size", SCENARIO, "--target", "100 s/proof", "--card", "RTX 4090", "--top", "1"],
     "explain": ["explain", SCENARIO, *SMALL, "--no-changes"],
     "sweep": ["sweep", SCENARIO, *SMALL, "--over", "policy.pw=2,4", "--no-cache"],
     "diff": ["diff", SCENARIO, SCENARIO, "--set-a", "workload.proofs=2", "--set-b", "workload.proofs=1"],
