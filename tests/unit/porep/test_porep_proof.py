@@ -8,7 +8,7 @@ from cuzk.cli.main import main
 from cuzk.groth16.formats.proof import Proof
 from cuzk.groth16.load import read_any_vk
 from cuzk.groth16.verify import Verifier
-from tests.unit.porep.sector_files import sector_data
+from tests.unit.porep.sector_files import ROOT, sector_data
 
 
 @pytest.mark.slow
@@ -60,3 +60,35 @@ def test_c_free_proof_of_a_2_kib_sector(tmp_path, capsys):
     assert main(["porep", "prove", str(sector), str(key)]) == 0
     assert main(["porep", "verify", str(sector / "proof"), str(key), "--allow-unsafe-key"]) == 0
     assert "sealed" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_operators_job_from_a_c1_output_to_verified_bytes(tmp_path, capsys, monkeypatch):
+    """Sealed sector, C1 output, key as .params and converted, proof by each way; each holds for whoever has key and inputs."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    data, sector, c1, keys = (tmp_path / n for n in ("data", "sector", "c1.json", "keys"))
+    data.write_bytes(sector_data().tobytes())
+    keys.mkdir()
+    params = keys / "development-2k.params"
+    assert main(["porep", "seal", "--sector", "2KiB", str(data), "-o", str(sector), "--porep-id", f"{10:02x}" + "00" * 31]) == 0
+    assert main(["porep", "c1", str(sector), "-o", str(c1)]) == 0
+    assert main(["porep", "setup", "--sector", "2KiB", "-o", str(params)]) == 0
+    assert main(["porep", "prove", str(c1), str(keys), "-o", str(tmp_path / "a")]) == 0
+    assert main(["porep", "key", "--sector", "2KiB", "--params", str(keys)]) == 0
+    assert (keys / "development-2k.ckey").exists()
+    params_bytes = params.read_bytes()[:4096]
+    assert main(["porep", "prove", str(c1), str(params), "-o", str(tmp_path / "b"), "--device", "cpu", "--json"]) == 0
+    for out in ("a", "b"):
+        files = [str(tmp_path / out / name) for name in ("verification_key.json", "public.json", "proof.bin")]
+        assert (tmp_path / out / "proof.bin").stat().st_size == 192
+        assert main(["verify", *files, "--allow-unsafe-key"]) == 0
+        assert main(["verify", *files]) != 0  # a development key
+        assert main(["porep", "verify", str(tmp_path / out), str(params), "--allow-unsafe-key"]) == 0
+    assert params.read_bytes()[:4096] == params_bytes
+    run = ["run", str(ROOT / "scenarios" / "demo-proofs.yaml"), "--key", str(keys), "--c1", str(c1), "--no-predict", "--json"]
+    sizes = ["--set", "workload.proofs=2", "--set", "machine.ram=12GiB"]
+    capsys.readouterr()
+    assert main([*run, *sizes, "-o", str(tmp_path / "run"), "--makers", "1"]) == 0
+    assert json.loads(capsys.readouterr().out)["measured"]["verified_partitions"] == 2
+    public = tmp_path / "a" / "public.json"
+    assert main(["verify", str(params), str(public), str(tmp_path / "run" / "proof-001.bin"), "--allow-unsafe-key"]) == 0
