@@ -3,6 +3,8 @@
 cuzk doctor                              a summary
 cuzk doctor --measure                    with the DRAM's and each link's rate, measured (seconds; memory for the copies)
 cuzk doctor --emit machine [--measure]   this machine as a file that a scenario can name: `machine: here.yaml`
+cuzk doctor --selftest                   the library's arithmetic, and each GPU's, against independent ones: edge values and
+                                         10^7 field operations (half a minute); exit 1 on any difference
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help="write the machine file there (with --emit)")
     parser.add_argument("--name", help="the machine's name in that file (default: the host's)")
     parser.add_argument("--measure", action="store_true", help="measure DRAM and links")
+    parser.add_argument("--selftest", action="store_true", help="compare the arithmetic of this machine with independent ones")
+    parser.add_argument("--operations", type=int, default=10_000_000, metavar="N", help="of the self-test (default: 10^7)")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
@@ -33,6 +37,8 @@ def run(args: argparse.Namespace) -> int:
     from cuzk.host.machine import look, machine_of, measure
     from cuzk.report.files import usable, write_text
 
+    if args.selftest:
+        return _selftest(args)
     if args.output and not args.emit:
         raise InputError("-o names the file of --emit machine")
     if args.output:
@@ -55,6 +61,37 @@ def run(args: argparse.Namespace) -> int:
     report = _report(found) | {"machine": machine.model_dump(mode="json", exclude_defaults=True)}
     print(json.dumps(report, indent=2) if args.json else _text(report))
     return 0
+
+
+def _selftest(args: argparse.Namespace) -> int:
+    from cuzk import native
+    from cuzk.cli.proving import print_json, terminal_progress
+    from cuzk.errors import HardwareMissing, InputError
+    from cuzk.groth16.selftest import run_host
+
+    if args.operations < 1:
+        raise InputError("--operations must be at least 1")
+    progress = terminal_progress()
+    host = run_host(args.operations, progress)
+    places = [(f"host library, variant {native.info()['variant']}", host)]
+    try:
+        from cuzk.gpu.device import CudaDevice
+        from cuzk.groth16.gpu.selftest import run_device
+
+        device = CudaDevice()
+        places.append((f"GPU {device.index} ({device.arch})", run_device(device, args.operations, progress)))
+    except HardwareMissing as missing:
+        print(f"cuzk: no GPU tested: {missing}", file=sys.stderr)
+    wrong = [line for _, report in places for line in report.wrong]
+    if args.json:
+        print_json(
+            {"wrong": wrong, "places": [{"place": place, "compared": r.compared, "took_s": r.took_s} for place, r in places]}
+        )
+    else:
+        for place, report in places:
+            print(f"{place}: {sum(report.compared.values()):,} comparisons in {report.took_s:.1f} s, {len(report.wrong)} wrong")
+        print("\n".join(wrong), end="\n" if wrong else "")
+    return 1 if wrong else 0
 
 
 def _report(found: Found) -> dict[str, Any]:

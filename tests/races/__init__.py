@@ -1,0 +1,1 @@
+"""The host library under ThreadSanitizer: `python -m tests.races` (or `make races`)."""
