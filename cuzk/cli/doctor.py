@@ -79,7 +79,7 @@ def _selftest(args: argparse.Namespace) -> int:
         from cuzk.groth16.gpu.selftest import run_device
 
         device = CudaDevice()
-        places.append((f"GPU {device.index} ({device.arch})", run_device(device, args.operations, progress)))
+        places.append((f"GPU of {device.arch}", run_device(device, args.operations, progress)))
     except HardwareMissing as missing:
         print(f"cuzk: no GPU tested: {missing}", file=sys.stderr)
     wrong = [line for _, report in places for line in report.wrong]
