@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-slow setup clean
+.PHONY: demo test test-slow fuzz races setup clean
 
 setup: $(VENV)/.installed
 
@@ -23,6 +23,15 @@ test: setup
 
 test-slow: setup
 	$(BIN)/python -m pytest -n auto -m slow
+
+# Every reader under a coverage-guided fuzzer, 10^6 executions each (RUNS=…): atheris, and libFuzzer where clang++ has it.
+fuzz: setup
+	$(BIN)/python -m pip install --quiet atheris
+	$(BIN)/python -m tests.fuzz --runs $(or $(RUNS),1000000)
+
+# The host library under ThreadSanitizer.
+races: setup
+	$(BIN)/python -m tests.races
 
 clean:
 	rm -rf $(VENV) build dist out

@@ -18,6 +18,8 @@ def seeds() -> dict[str, list[bytes]]:
     from cuzk.groth16.formats.template import save_template
     from cuzk.groth16.load import load_key, read_r1cs_system
     from cuzk.groth16.setup.development import setup_development
+    from cuzk.trace.event import Event
+    from cuzk.trace.jsonl import write_trace
     from tests.small_template import small_case
 
     mul, foreign = FIXTURES / "mul", FIXTURES / "foreign"
@@ -45,9 +47,14 @@ def seeds() -> dict[str, list[bytes]]:
     found["contributions"] = [(mul / "mul.zkey").read_bytes()]
     found["input"] = [(foreign / "input.json").read_bytes(), b'{"a":[[1,"2"],["0x10"]],"b":{"x":[{"y":3}]}}']
     found["any"] = [data for many in found.values() for data in many]
-    found["trace"] = [
-        b'{"trace":1,"clock":"wall"}\n' + json.dumps({"t": 0.5, "kind": "span", "name": "x", "actor": "a", "end": 1.0}).encode()
-    ]
+    with tempfile.TemporaryDirectory() as folder:
+        events = [
+            Event(0.5, "admit", proof=0),
+            Event(0.6, "alloc", "buffer", worker="w", pool="ram", bytes=64, live=64, holders=[("buffer", 1, 64)]),
+            Event(0.7, "begin", "ntt_h", worker="gpu", gpu=0, stream="compute", proof=0, partition=1, cost="ntt_h", cpu_s=0.1),
+        ]
+        write_trace(Path(folder) / "t.jsonl", {"clock": "wall", "policy": {"pw": 2}}, events)
+        found["trace"] = [(Path(folder) / "t.jsonl").read_bytes()]
     point = bytes.fromhex((foreign / "proof.hex").read_text())
     ways = enumerate((point[:48], point[48:144], read_proofs(mul / "proof.json")[0].a, read_proofs(mul / "proof.json")[0].b))
     found["native-points"] = [bytes([way]) + data for way, data in ways]
