@@ -6,4 +6,5 @@ key_pass.py      the lists that the witness multiplies, for all sets that ride
 small.py         proofs of small circuits: all kernels of a proof as one graph
 assignment.py    a partition's witness on a GPU: uploaded, multiplied, split
 sums.py          the sums of a proof, cut to fit their buffers
+selftest.py      the arithmetic of a card against independent ones (cuzk doctor --selftest)
 """
