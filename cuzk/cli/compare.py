@@ -28,6 +28,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="PATH=VALUE",
                         help="override a value of that scenario (repeatable)")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--html", metavar="FILE", help="write a page with both traces")
     parser.add_argument("--gate", type=_percent, nargs="?", const=0.1, metavar="PERCENT",
                         help="exit 4 if a resident peak or s/proof is further off than this (default 10)")  # fmt: skip
 
@@ -52,8 +53,25 @@ def run(args: argparse.Namespace) -> int:
     missed = _missed(document, args.gate) if args.gate is not None else []
     if args.gate is not None:
         document["gate"] = {"limit": args.gate, "missed": missed}
+    if args.html:
+        _page(args, "\n".join([table(document), *missed]))
     print(json.dumps(document, indent=2) if args.json else "\n".join([table(document), *missed]))
     return 4 if missed else 0
+
+
+def _page(args: argparse.Namespace, text: str) -> None:
+    """Both traces on the same axes, the table below. Raises InputError where one of them is a document."""
+    from cuzk.errors import InputError
+    from cuzk.report.page import write_page
+    from cuzk.trace.jsonl import read_trace
+
+    sides = []
+    for label, path in (("predicted", args.predicted), ("measured", args.measured)):
+        with open(path, "rb") as file:
+            if b'"trace"' not in file.readline(1 << 16):
+                raise InputError(f"{path}: a page needs traces; a document has no curves")
+        sides.append((label, read_trace(path).events))
+    write_page(args.html, sides, title="cuzk compare", texts=[("Figure by figure", text)])
 
 
 def _replayed(args: argparse.Namespace) -> Side:

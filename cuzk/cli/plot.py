@@ -25,12 +25,10 @@ def run(args: argparse.Namespace) -> int:
     if len(args.traces) > MOST:
         raise InputError(f"{len(args.traces)} traces given, {MOST} at most can be told apart on one page")
     traces = [(path, read_trace(path)) for path in args.traces]
-    sides, seen = [], set()
-    for path, trace in traces:
-        label = str(LABELS.get(str(trace.header.get("clock")), path))
-        label = path if label in seen else label
-        seen.add(label)
-        sides.append((label, trace.events))
+    labels = [str(LABELS.get(str(trace.header.get("clock")), path)) for path, trace in traces]
+    sides = []
+    for label, (path, trace) in zip(labels, traces, strict=True):
+        sides.append((f"{label} ({path})" if labels.count(label) > 1 else label, trace.events))
     write_page(args.output, sides, title=args.title)
     if args.perfetto:
         import json

@@ -61,13 +61,28 @@ def run(args: argparse.Namespace) -> int:
         from cuzk.report.page import write_page
         from cuzk.report.verdict import verdict_line
 
+        bands = {pool: (band["p5"], band["p95"]) for pool, band in document.get("uncertainty", {}).get("peaks", {}).items()}
         write_page(args.html, [("predicted", result.events or [])], title=f"cuzk sim {scenario.name}",
-                   verdict=verdict_line(document), verdict_class=document["verdict"])  # fmt: skip
+                   verdict=verdict_line(document), verdict_class=document["verdict"], bands=bands,
+                   texts=[("The answer", summary(document)), *_deploy(scenario, document)])  # fmt: skip
     failed = _judge(args, scenario, result, document)
     print(json.dumps(document, indent=2, sort_keys=False) if args.json else "\n".join([summary(document), *failed]))
     if args.check:
         return 4 if failed else 0
     return 3 if document["verdict"] == "oom" else 0
+
+
+def _deploy(scenario: Scenario, document: dict[str, Any]) -> list[tuple[str, str]]:
+    """The settings to run, and the daemon's file of them where it is a daemon's pipeline."""
+    from cuzk.daemon.emit import toml_text
+    from cuzk.pipeline.plan import compile
+
+    fix = document.get("smallest_change")
+    policy = compile(scenario).policy
+    texts = [("The change that fits", f"--set {fix['set']}")] if fix else []
+    if isinstance(scenario.pipeline, str) and scenario.pipeline.startswith("phase") and scenario.machine.gpus:
+        texts.append(("As the daemon's configuration", toml_text(policy, scenario.machine, scenario.circuit)))
+    return texts
 
 
 def _vet(scenario: Scenario, result: SimResult) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cuzk.report.accuracy import IN_BYTES, NAMES, figure, percent, signed
 from cuzk.report.files import write_text
-from cuzk.report.page import CSS
+from cuzk.report.style import head
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -26,8 +26,7 @@ def write_accuracy_page(path: str | Path, document: dict[str, Any]) -> None:
     verdict = "all goals met" if not failed else "goals missed: " + "; ".join(failed)
     style = "fits" if not failed else "risky"
     title = f"Accuracy of {document['calibration']}"
-    write_text(path, f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
-               f"<style>{CSS}</style></head><body><main><h1>{html.escape(title)}</h1>"
+    write_text(path, f"{head(title)}<main><h1>{html.escape(title)}</h1>"
                f'<p class="verdict {style}">{html.escape(verdict)}</p>{_summary(document)}{body}{_rows(document)}'
                f"{_left_out(document)}</main></body></html>")  # fmt: skip
 

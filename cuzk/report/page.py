@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cuzk.report.files import write_text
 from cuzk.report.holders import GIB, holders_over_time, ooms
 from cuzk.report.lanes import lane_order, lanes_of
+from cuzk.report.stack import Stack, stacks
+from cuzk.report.style import head
 from cuzk.report.thin import Lanes, thin_curve, thin_lanes
 from cuzk.trace.curves import Curve, PoolCurves, pool_curves
 from cuzk.trace.event import Event
@@ -30,17 +32,7 @@ STEP_COLOURS = {
 OTHER_COLOUR = "#9aa3ad"
 SIDE_COLOURS = ["#1f4e79", "#c0392b", "#2d8a6e", "#8e6bbf"]
 MAX_LANES = 60
-CSS = """
-body{font:15px/1.5 system-ui,-apple-system,'Segoe UI',sans-serif;margin:0;color:#1c2733;background:#fff}
-main{max-width:1280px;margin:0 auto;padding:24px}
-h1{font-size:22px;margin:0 0 4px} h2{font-size:18px;margin:28px 0 4px}
-.verdict{font-size:17px;font-weight:600;margin:0 0 16px;white-space:pre-wrap}
-.fits{color:#1d7a55}.risky{color:#a86a00}.oom{color:#b3261e}
-table{border-collapse:collapse;margin:12px 0 20px}
-th,td{padding:4px 14px 4px 0;text-align:right;border-bottom:1px solid #e3e7eb}
-th:first-child,td:first-child{text-align:left} th{font-weight:600;color:#51606f}
-.note{color:#51606f;font-size:13px}
-"""
+LAYER_COLOURS = ["#4878a8", "#7ba3cc", "#2d8a6e", "#74c7a5", "#c49c3c", "#d68a4a", "#9a86b8", "#b0563f", "#c9cdd2"]
 
 
 @dataclass(frozen=True)
@@ -52,12 +44,17 @@ class Section:
     verdict: str = ""
     verdict_class: str = ""
     """"fits", "risky" or "oom": its colour."""
+    texts: Sequence[tuple[str, str]] = ()
+    """(heading, text) below the pictures: why, what would fit, what to deploy."""
+    bands: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """By pool: P5 and P95 of its peak over seeds, in bytes."""
 
 
 def write_page(path: str | Path, sides: Sequence[Side], *, title: str = "cuzk", verdict: str = "",
-               verdict_class: str = "", note: str = "") -> None:  # fmt: skip
+               verdict_class: str = "", note: str = "", texts: Sequence[tuple[str, str]] = (),
+               bands: Mapping[str, tuple[float, float]] | None = None) -> None:  # fmt: skip
     """A page with one section."""
-    write_sections(path, [Section(sides, "", verdict, verdict_class)], title=title, note=note)
+    write_sections(path, [Section(sides, "", verdict, verdict_class, texts, bands or {})], title=title, note=note)
 
 
 def write_sections(path: str | Path, sections: Sequence[Section], *, title: str = "cuzk", note: str = "") -> None:
@@ -71,21 +68,22 @@ def write_sections(path: str | Path, sections: Sequence[Section], *, title: str 
         if section.verdict:
             body += f'<p class="verdict {html.escape(section.verdict_class)}">{html.escape(section.verdict)}</p>'
         body += _peaks_table(section.sides)
-        figure, remark = _draw(section.sides)
+        figure, remark = _draw(section.sides, section.bands)
         body += pio.to_html(figure, include_plotlyjs=index == 0, full_html=False,
                             config={"displaylogo": False, "responsive": True})  # fmt: skip
         if remark:
             body += f'<p class="note">{html.escape(remark)}</p>'
+        for heading, text in section.texts:
+            body += f"<h2>{html.escape(heading)}</h2><pre>{html.escape(text)}</pre>"
     if note:
         body += f'<p class="note">{html.escape(note)}</p>'
-    write_text(path, f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
-               f"<style>{CSS}</style></head><body><main>{body}</main></body></html>")  # fmt: skip
+    write_text(path, f"{head(title)}<main>{body}</main></body></html>")
 
 
 def _peaks_table(sides: Sequence[Side]) -> str:
     curves = [(label, pool_curves(events)) for label, events in sides]
     pools = _used_pools([pools for _, pools in curves])
-    head = "".join(f"<th>{html.escape(label)} live</th><th>resident</th>" for label, _ in curves)
+    names = "".join(f"<th>{html.escape(label)} live</th><th>resident</th>" for label, _ in curves)
     rows = ""
     for pool in pools:
         cells = ""
@@ -94,7 +92,7 @@ def _peaks_table(sides: Sequence[Side]) -> str:
             peaks = found.peaks if found else {}
             cells += "".join(f"<td>{_gib(peaks.get(level, 0) / GIB)}</td>" for level in ("live", "resident"))
         rows += f"<tr><td>{html.escape(pool)}</td>{cells}</tr>"
-    return f"<table><thead><tr><th>peak of</th>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return f'<div class="wide"><table><thead><tr><th>peak of</th>{names}</tr></thead><tbody>{rows}</tbody></table></div>'
 
 
 def _gib(value: float) -> str:
@@ -112,7 +110,7 @@ def figure_of(sides: Sequence[Side]) -> go.Figure:
     return _draw(sides)[0]
 
 
-def _draw(sides: Sequence[Side]) -> tuple[go.Figure, str]:
+def _draw(sides: Sequence[Side], bands: Mapping[str, tuple[float, float]] | None = None) -> tuple[go.Figure, str]:
     """The figure, and what it does not show one by one."""
     import plotly.graph_objects as go
     from plotly.subplots import make_subplots
@@ -122,8 +120,10 @@ def _draw(sides: Sequence[Side]) -> tuple[go.Figure, str]:
     hovers = [holders_over_time(events) for _, events in sides]
     misfits = [ooms(events) for _, events in sides]
     lanes = [thin_lanes(lanes_of(spans(events, waits=True), MAX_LANES)) for _, events in sides]
-    heights = [260] * len(pools) + [max(160, 16 * len({lane for lane, _ in side.rows}) + 60) for side in lanes]
-    titles = [f"{pool}, GiB" for pool in pools] + [f"workers, {label}" for label, _ in sides]
+    stacked = {pool: stack for pool, stack in stacks(sides[0][1]).items() if pool in pools and len(stack.layers) > 1}
+    heights = [260] * (len(pools) + len(stacked)) + [max(160, 16 * len({lane for lane, _ in side.rows}) + 60) for side in lanes]
+    titles = [f"{pool}, GiB" for pool in pools] + [f"{pool} by holder, GiB ({sides[0][0]})" for pool in stacked]
+    titles += [f"workers, {label}" for label, _ in sides]
     figure = make_subplots(
         rows=len(heights), cols=1, shared_xaxes=True, subplot_titles=titles, row_heights=heights,
         vertical_spacing=min(0.06, 48 / sum(heights)),
@@ -134,9 +134,16 @@ def _draw(sides: Sequence[Side]) -> tuple[go.Figure, str]:
                 colour, hover = SIDE_COLOURS[index % 4], hovers[index].get(pool, {})
                 _draw_pool(figure, row, pool, label, colour, curves[index][pool], hover, go)
             _draw_misfits(figure, row, misfits[index].get(pool, []))
+        if bands and pool in bands:
+            low, high = (level / GIB for level in bands[pool])
+            figure.add_hrect(y0=low, y1=high, fillcolor="#a86a00", opacity=0.15, line_width=0, row=row, col=1,
+                             annotation_text="peak, P5 to P95", annotation_position="bottom left")  # fmt: skip
+    for row, (pool, stack) in enumerate(stacked.items(), len(pools) + 1):
+        limit = next((by_pool[pool].capacity for by_pool in curves if pool in by_pool), None)
+        _draw_stack(figure, row, stack, limit, go)
     seen: set[str] = set()
     for offset, side in enumerate(lanes):
-        _draw_lanes(figure, len(pools) + 1 + offset, side.rows, go, seen)
+        _draw_lanes(figure, len(pools) + len(stacked) + 1 + offset, side.rows, go, seen)
     figure.update_layout(
         height=sum(heights) + 120, barmode="overlay", bargap=0.15, template="plotly_white", hovermode="closest",
         margin={"l": 150, "r": 20, "t": 50, "b": 40}, legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
@@ -170,7 +177,7 @@ def _draw_pool(figure: go.Figure, row: int, name: str, label: str, colour: str, 
         x, y = _steps(thin_curve(curve), end)
         texts = [hover.get(t, "") for t in x] if level == "live" else None
         figure.add_trace(
-            go.Scattergl(x=x, y=y, text=texts, name=f"{label}: {level}", mode="lines", legendgroup=f"{label} {level}",
+            go.Scatter(x=x, y=y, text=texts, name=f"{label}: {level}", mode="lines", legendgroup=f"{label} {level}",
                          showlegend=row == 1, line={"shape": shape, "color": colour, "width": 1.4, "dash": dash},
                          hovertemplate="%{x:.2f} s: %{y:.2f} GiB " + level + ("<br>%{text}" if texts else "")),
             row=row, col=1)  # fmt: skip
@@ -185,6 +192,21 @@ def _steps(curve: Curve, end: float) -> tuple[list[float], list[float]]:
     """The curve in GiB, its last level held until `end`."""
     levels = [level / GIB for level in curve.level]
     return [*curve.t, end], [*levels, levels[-1]]
+
+
+def _draw_stack(figure: go.Figure, row: int, stack: Stack, limit: int | None, go: Any) -> None:
+    """Layers of holders, with the limit where the level comes anywhere near it."""
+    for index, (name, levels) in enumerate(stack.layers.items()):
+        figure.add_trace(
+            go.Scatter(x=stack.t, y=[level / GIB for level in levels], name=name, stackgroup=f"row {row}", mode="lines",
+                       showlegend=False, line={"shape": "hv", "width": 0, "color": LAYER_COLOURS[index % len(LAYER_COLOURS)]},
+                       hovertemplate="%{x:.2f} s: " + name + " %{y:.2f} GiB<extra></extra>"),
+            row=row, col=1)  # fmt: skip
+    highest = max((sum(levels) for levels in zip(*stack.layers.values(), strict=True)), default=0)
+    if limit and limit < 4 * highest:
+        figure.add_hline(y=limit / GIB, line={"color": "#555", "width": 1, "dash": "dash"}, row=row, col=1,
+                         annotation_text=f"limit {limit / GIB:.1f}", annotation_position="top left")  # fmt: skip
+    figure.update_yaxes(rangemode="tozero", row=row, col=1)
 
 
 def _draw_misfits(figure: go.Figure, row: int, misfits: list[tuple[float, str]]) -> None:

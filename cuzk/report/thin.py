@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from cuzk.trace.curves import Curve
 from cuzk.trace.spans import Span
 
-MOST_POINTS = 8000
+MOST_POINTS = 4000
 """The most points of one curve: several for each pixel of a wide screen."""
 MOST_BARS = 12000
 """The most bars in the lanes of one side."""
@@ -52,18 +52,18 @@ class Lanes:
 
 def thin_lanes(rows: list[LaneRow], most: int = MOST_BARS) -> Lanes:
     """At most about `most` bars: on each lane, neighbours narrower than a pixel become one bar named after the work that
-    takes most of its time."""
+    takes most of its time; waits and work are drawn together each among themselves."""
     if len(rows) <= most:
         return Lanes(rows)
     end = max(span.end for _, span in rows)
     lanes = len({lane for lane, _ in rows})
     pixel = max(end / PIXELS, 2 * lanes * end / most)
     wide = [row for row in rows if row[1].seconds >= pixel]
-    groups: dict[tuple[str, int], list[Span]] = defaultdict(list)
+    groups: dict[tuple[str, str, int], list[Span]] = defaultdict(list)
     for lane, span in rows:
         if span.seconds < pixel:
-            groups[lane, int(span.start / pixel)].append(span)
-    drawn = [(lane, _together(spans)) for (lane, _), spans in groups.items()]
+            groups[lane, span.kind, int(span.start / pixel)].append(span)
+    drawn = [(lane, _together(spans)) for (lane, _, _), spans in groups.items()]
     return Lanes(wide + drawn, len(rows) - len(wide), pixel)
 
 
