@@ -62,7 +62,8 @@ def test_the_page_of_sim_has_the_answer_the_bands_and_what_to_deploy(tmp_path, c
 
 
 def test_no_chart_needs_webgl():
-    events = [Event(0.0, "alloc", "a", pool="ram", bytes=5, live=5), Event(1.0, "free", "a", pool="ram", bytes=5, live=0)]
+    steps = (("a", 5, 5), ("b", 7, 12))
+    events = [Event(float(i), "alloc", n, pool="ram", bytes=b, live=level) for i, (n, b, level) in enumerate(steps)]
     kinds = {trace.type for trace in figure_of([("predicted", events)]).data}
     assert kinds and kinds <= {"scatter", "bar"}
 
