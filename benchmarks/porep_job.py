@@ -9,7 +9,10 @@ independent pairing under the sector's public inputs: all of that is inside the 
 
     first, alone   one proof at a time; the first one counts from before the key is opened (its pages are cached), with the device
                    opened, kernels compiled and the key loaded; the next one from its admission to its last verified partition
-    sustained      two proofs in flight
+    sustained      two proofs in flight; s_per_proof is from the first proof's end to the last one's, s_per_proof_with_fill all
+
+host_peak_bytes: the most that a run's process had resident above its idle state (the key is mapped and not counted), and what the
+processes that make values had.
 """
 
 from __future__ import annotations
@@ -95,6 +98,7 @@ def run(
         "first_done_s": done_s[0] if done_s else None, "verified_partitions": document["measured"]["verified_partitions"],
         **document["throughput"], "makespan_s": document["makespan_s"], "latencies_s": latencies(result),
         "peaks": {p: {k: v[k] for k in ("live_bytes", "resident_bytes", "resident_is")} for p, v in document["peaks"].items()},
+        "makers_peak_bytes": sectors.peak_bytes() if makers else 0,
         **times(result.events), **verified(key, sectors, work / name, proofs),
     }  # fmt: skip
     say(f"{name}: exit code {row['exit_code']} {row['error'] or ''}, first proof after {row['first_done_s']} s, "
@@ -223,7 +227,11 @@ def _summary(document: dict[str, Any]) -> None:
         document |= {"first_proof_s": alone["first_done_s"], "latency_s": (alone["latencies_s"] or [None])[-1]}
     if sustained is not None:
         document |= {"s_per_proof": sustained["steady_s_per_proof"] or sustained["s_per_proof"],
-                     "host_peak_bytes": sustained["peaks"]["ram"]["resident_bytes"]}  # fmt: skip
+                     "s_per_proof_with_fill": sustained["s_per_proof"]}  # fmt: skip
+    if rows:
+        peak = max(row["peaks"]["ram"]["resident_bytes"] for row in rows.values())
+        makers = max(row["makers_peak_bytes"] for row in rows.values())
+        document |= {"host_peak_bytes": peak + makers, "makers_peak_bytes": makers}
     document["all_verified"] = bool(rows) and all(row["proofs_verified"] == row["proofs"] for row in rows.values())
     document["distinct_partitions"] = min((row["distinct_partitions"] for row in rows.values()), default=None)
 

@@ -8,6 +8,7 @@ and cuts expander edges to 32 bits.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -82,6 +83,11 @@ class Graph:
         if self.legacy:
             edges = [e & 0xFFFFFFFF for e in edges]
         return [e // EXPANDER_PARENTS for e in edges]
+
+    def parents_of(self, nodes: Sequence[int]) -> list[list[int]]:
+        """Six DRG parents, then eight expander parents, of each node."""
+        drg = self.drg_parents(np.asarray(nodes, np.int64)).tolist()
+        return [[*near, *self.expander_parents(node)] for node, near in zip(nodes, drg, strict=True)]
 
     def parents(self, node: int) -> list[int]:
         """Six DRG parents, then eight expander parents."""

@@ -39,8 +39,8 @@ def public_inputs(
 def opened_inputs(graph: Graph, replica_id: bytes, comm_d: bytes, comm_r: bytes, nodes: Sequence[int]) -> list[int]:
     """The public inputs of a partition that opens `nodes`, in the order of `public_inputs`."""
     out = [int.from_bytes(x, "little") for x in (replica_id, comm_d, comm_r)]
-    for node in nodes:
-        out += [node, *graph.parents(node), node, node, node]
+    for node, parents in zip(nodes, graph.parents_of(nodes), strict=True):
+        out += [node, *parents, node, node, node]
     return out
 
 
@@ -73,7 +73,7 @@ def challenge_values(sealed: Sealed | SyntheticSector, nodes: Sequence[int]) -> 
     graph = Graph(sealed.shape, sealed.ids.porep_id, sealed.version)
     leaves = np.array(nodes, np.int64)
     parents = []
-    for around in np.array([graph.parents(n) for n in nodes], np.int64).T:
+    for around in np.array(graph.parents_of(nodes), np.int64).T:
         parents.append(ParentValues([mont(x) for x in sealed.column(around)], tree_path(sealed.tree_c, around)))
     node_bits = (leaves[:, None] >> np.arange(64)) & 1
     return ChallengeValues(

@@ -17,6 +17,7 @@ from dataclasses import replace
 from multiprocessing import reduction
 from multiprocessing.connection import Connection
 from os import PathLike, fspath
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -92,6 +93,10 @@ class SectorProcesses(SectorFiles):
         finally:
             self._idle.put(child)
 
+    def peak_bytes(self) -> int:
+        """The most that the processes have had resident, all together; pages that they share are counted in each."""
+        return sum(child.peak_bytes() for child in self._children)
+
     def close(self) -> None:
         for child in self._children:
             child.end()
@@ -154,6 +159,10 @@ class _Child:
         raw = np.frombuffer(memory, np.uint8)
         arrays = [raw[at : at + 8 * int(np.prod(shape))].view(np.uint64).reshape(shape) for at, shape in answer]
         return BitWitness(template, *arrays)
+
+    def peak_bytes(self) -> int:
+        lines = Path(f"/proc/{self._process.pid}/status").read_text().splitlines()
+        return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 
     def end(self) -> None:
         self._pipe.close()

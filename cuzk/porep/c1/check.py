@@ -110,7 +110,7 @@ class Checks:
         c1, drawing = self.c1, self.c1.registered.drawing
         source = "replica_id and comm_r" if drawing is Drawing.NON_INTERACTIVE else "replica_id and seed"
         for partition in range(c1.partitions):
-            for challenge, node in enumerate(c1.challenges(partition)):
+            for challenge, (node, parents) in enumerate(c1.opened[partition]):
                 where, numbers = (partition, challenge), c1.numbers[partition, challenge]
                 for k, at in enumerate([*self.at.labels, self.at.encoding]):
                     if numbers[at.node] != node:
@@ -121,7 +121,7 @@ class Checks:
                         raise self._fail(where, f"{at.path}.layer_index", f"{numbers[at.layer]}, not {layer}")
                 self._index(where, numbers, self.at.data, node)
                 self._index(where, numbers, self.at.replica, node)
-                for column, wanted in zip(self.at.columns, [node, *c1.graph.parents(node)], strict=True):
+                for column, wanted in zip(self.at.columns, [node, *parents], strict=True):
                     if numbers[column.index] != wanted:
                         text = f"{numbers[column.index]}, but the graph has node {wanted} there"
                         raise self._fail(where, f"{column.path}.column.index", text)
@@ -144,7 +144,7 @@ class Checks:
             for partition, challenge in np.argwhere((hashed != self.values[:, :, at.proof.leaf]).any(axis=-1))[:1].tolist():
                 where = (partition, challenge)
                 one = self.values[partition, challenge][None], self.c1.numbers[partition, challenge][None]
-                if self._root(at.proof, *one, hashed[partition, challenge][None]):
+                if self._roots([at.proof], *one, hashed[partition, challenge][None]):
                     raise self._fail(where, f"{at.proof.path}.leaf", "is not the hash of the column, which leads to the root")
                 k = self._differing_row(where, at.rows)
                 rows_at = f"{at.path}.column.rows" + ("" if k is None else f"[{k}]")
@@ -161,25 +161,28 @@ class Checks:
 
     def paths(self) -> None:
         flat = self.values.reshape(-1, *self.values.shape[2:]), self.c1.numbers.reshape(-1, self.c1.numbers.shape[2])
-        for merkle in (self.at.data, self.at.replica, *self.all_columns):
-            good = self._root(merkle, *flat, flat[0][:, merkle.leaf])
-            for k in np.flatnonzero(~good)[:1].tolist():
+        poseidon = [self.at.replica, *self.all_columns]
+        for merkles in ([self.at.data], poseidon):
+            leaves = np.concatenate([flat[0][:, merkle.leaf] for merkle in merkles])
+            good = self._roots(merkles, *flat, leaves).reshape(len(merkles), -1)
+            for m, k in np.argwhere(~good)[:1].tolist():
                 where = divmod(k, self.c1.shape.challenges)
-                raise self._fail(where, merkle.path, "its leaf and the hashes of its path do not lead to its root")
+                raise self._fail(where, merkles[m].path, "its leaf and the hashes of its path do not lead to its root")
 
-    def _root(self, merkle: MerkleAt, values: Elements, numbers: Elements, leaf: Elements) -> NDArray[np.bool_]:
-        """Whether each leaf (n, 4) leads to the root; `values` (n, hashes, 4), `numbers` (n, numbers)."""
-        rows = np.arange(len(leaf))
-        current = leaf
-        for siblings, index, arity in merkle.levels:
-            position = numbers[:, index].astype(np.int64)
-            children = np.empty((len(leaf), arity, 4), np.uint64)
+    def _roots(self, merkles: list[MerkleAt], values: Elements, numbers: Elements, leaves: Elements) -> NDArray[np.bool_]:
+        """Whether each leaf leads to its root. `leaves` (m n, 4) in m trees of one form, `values` (n, h, 4), `numbers` (n, k)."""
+        rows = np.arange(len(leaves))
+        current = leaves
+        node_hash: Hash = sha256_std if merkles[0] is self.at.data else self._poseidon
+        for level in zip(*(merkle.levels for merkle in merkles), strict=True):
+            arity = level[0][2]
+            position = np.concatenate([numbers[:, index] for _, index, _ in level]).astype(np.int64)
+            children = np.empty((len(leaves), arity, 4), np.uint64)
             others = np.arange(arity - 1)[None] + (np.arange(arity - 1)[None] >= position[:, None])
-            children[rows[:, None], others] = values[:, siblings : siblings + arity - 1]
+            children[rows[:, None], others] = np.concatenate([values[:, first : first + arity - 1] for first, _, _ in level])
             children[rows, position] = current
-            node_hash: Hash = sha256_std if merkle is self.at.data else self._poseidon
             current = node_hash(children)
-        return np.asarray((current == values[:, merkle.root]).all(axis=1))
+        return np.asarray((current == np.concatenate([values[:, merkle.root] for merkle in merkles])).all(axis=1))
 
     def _poseidon(self, children: Elements) -> Elements:
         n, arity, _ = children.shape

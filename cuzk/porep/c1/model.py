@@ -14,7 +14,6 @@ from cuzk.porep.c1.layout import Layout, layout
 from cuzk.porep.challenges import drawn
 from cuzk.porep.graph import Graph
 from cuzk.porep.ids import SectorIds
-from cuzk.porep.opening import opened_inputs
 from cuzk.porep.registered import Registered
 from cuzk.porep.statement import Statement
 
@@ -101,6 +100,13 @@ class C1:
         """The nodes that a partition must open, from the seed."""
         return drawn(self.shape, self.registered.porep_id, self.replica_id, self.comm_r, self.seed, partition)
 
+    @cached_property
+    def opened(self) -> list[list[tuple[int, list[int]]]]:
+        """For each partition the nodes that it must open, each with its parents."""
+        nodes = [self.challenges(partition) for partition in range(self.registered.partitions)]
+        parents = iter(self.graph.parents_of([node for some in nodes for node in some]))
+        return [[(node, next(parents)) for node in some] for some in nodes]
+
     def public_inputs(self, partition: int) -> list[int]:
         """Public inputs that the sector's statement gives a partition, without ONE. Raises InputError for a partition that
         the proof has not."""
@@ -108,7 +114,10 @@ class C1:
             raise InputError(
                 f"partition {partition}: {self.registered.name} has partitions 0 to {self.registered.partitions - 1}"
             )
-        return opened_inputs(self.graph, self.replica_id, self.comm_d, self.comm_r, self.challenges(partition))
+        out = [int.from_bytes(x, "little") for x in (self.replica_id, self.comm_d, self.comm_r)]
+        for node, parents in self.opened[partition]:
+            out += [node, *parents, node, node, node]
+        return out
 
     def check(self, owner: Owner | None = None, *, full: bool = True, threads: int | None = None) -> None:
         """Raises FormatError with the place of the first thing that is wrong; see `check_c1`."""
