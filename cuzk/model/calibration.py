@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from cuzk.errors import InputError
 from cuzk.model.base import AsTuple, Model, Name, NonNegative, Real, Share, Source
 from cuzk.model.formula import DurationFormula, Formula, SizeFormula, suggestion
+from cuzk.model.policy import Placement
 from cuzk.model.units import Bytes, Rate, Seconds
 
 
@@ -175,6 +176,9 @@ class Calibration(Model):
     machine: Name
     """The machine on which it was measured."""
     gpu: str = ""
+    residents: Annotated[dict[str, Placement], Field(default_factory=dict)]
+    """Where the key (`srs`) and the matrices (`pce`) lay when the laws were measured: what a step read of them over a link then is
+    in its law. What is not named counts as measured wherever it lies."""
     costs: dict[str, CostLaw]
     contention: Annotated[Contention, Field(default_factory=lambda: Contention(provenance={}))]
     latency: Annotated[Latency, Field(default_factory=lambda: Latency(provenance={}))]

@@ -30,7 +30,6 @@ LockOrder = Literal["fifo", "barging"]
 Quotient = Literal["bellman", "odd-coset", "c-free"]
 Matrices = Literal["csr", "template"]
 Witness = Literal["field", "bits"]
-Prover = Literal["reference", "cuzk"]
 KeyTables = Literal["none", "pair-sums"]
 
 MAX_CAPACITY = 1 << 20
@@ -62,9 +61,6 @@ class Policy(Model):
     """Proofs in flight; the only j there is."""
     gt: Annotated[int, Field(strict=True, ge=1, le=4096)] | None = None
     """Threads of prep_msm and b_g2_msm."""
-    batch_size: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
-    """Proofs a GPU call, where a preset batches whole proofs."""
-    synthesis_threads: Annotated[int, Field(strict=True, ge=1, le=4096)] | None = None
 
     prestage: Prestage | None = None
     prestage_guard: Bytes | None = None
@@ -100,8 +96,6 @@ class Policy(Model):
     prep_msm: Processor | None = None
     key_tables: KeyTables | None = None
     """What is made of the key's points once and kept behind them in VRAM: the sums of neighbours, for batch additions."""
-    prover: Prover | None = None
-    """Whose implementation: its buffers beside the vectors. `cuzk run` with a key sets cuzk."""
 
     @model_validator(mode="before")
     @classmethod

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cuzk.model.circuit import Circuit
-from cuzk.pipeline.plan import GPU, Plan
-from cuzk.pipeline.steps import Acquire, Alloc, Free, Get, Put, Release, Spawn, StepBase, TryAlloc
+from cuzk.pipeline import ops
+from cuzk.pipeline.check import takes
+from cuzk.pipeline.program import Program
 
 
 @dataclass(frozen=True)
@@ -31,21 +31,22 @@ class _Stage:
     nbytes: int
 
 
-def bounds(plan: Plan) -> list[Bound]:
+def bounds(program: Program) -> list[Bound]:
     """One bound a pool, the largest circuit of the workload taken throughout."""
-    return [_bound(plan, pool, capacity) for pool, capacity in plan.pools.items()]
+    return [_bound(program, pool, capacity) for pool, capacity in program.pools.items()]
 
 
-def _bound(plan: Plan, pool: str, capacity: int) -> Bound:
+def _bound(program: Program, pool: str, capacity: int) -> Bound:
     parts = {"ram": {"ram", "pinned"}}.get(pool, {pool})
-    residents = sum(nbytes for _, where, nbytes in plan.residents() if where in parts)
-    circuit = max(plan.circuits.values(), key=lambda c: c.constraints)
-    stages = _Walk(plan, circuit, pool, parts).stages()
-    left = (plan.policy.j or 1) * (1 if _whole(plan) else circuit.partitions)
-    total, used = residents, dict.fromkeys(_units(plan), 0)
+    residents = sum(resident.nbytes for resident in program.residents if resident.pool in parts)
+    circuit = program.largest
+    stages = _Walk(program, pool, parts).stages()
+    left = (program.policy.j or 1) * (1 if program.whole else circuit.partitions)
+    units = _units(program)
+    total, used = residents, dict.fromkeys(units, 0)
     notes: list[str] = []
     for stage in sorted(stages, key=lambda s: -s.nbytes):
-        room = min([units - used[name] for name, units in _units(plan).items() if name in stage.claims], default=left)
+        room = min([most - used[name] for name, most in units.items() if name in stage.claims], default=left)
         count = max(0, min(room, left))
         if count and stage.nbytes:
             total += count * stage.nbytes
@@ -57,94 +58,122 @@ def _bound(plan: Plan, pool: str, capacity: int) -> Bound:
     return Bound(pool, total, capacity, why)
 
 
-def _whole(plan: Plan) -> bool:
-    return any(worker.start == "proof" for worker in plan.pipeline.workers.values())
-
-
-def _units(plan: Plan) -> dict[str, int]:
+def _units(program: Program) -> dict[str, int]:
     """How many sets can hold each claim (of one GPU) at once; `worker NAME`: sets in the hands of a pool worker."""
-    names = plan.names(plan.scenario.circuit)
-    units = dict.fromkeys(plan.pipeline.locks, 1)
-    units |= {name: plan.number(spec.count, names, "permits", name, "count") for name, spec in plan.pipeline.permits.items()}
-    for name, worker in plan.pipeline.workers.items():
-        if worker.start == "pool":
-            units[f"worker {name}"] = plan.worker_count(name) * (plan.gpus if worker.per == "gpu" else 1)
-    for name, channel in plan.pipeline.channels.items():
-        if channel.capacity is not None:
-            units[f"channel {name}"] = plan.number(channel.capacity, names, "channels", name, "capacity")
+    units = dict.fromkeys(program.pipeline.locks, 1)
+    units |= {name: count for name, (count, _) in program.permits.items() if name in program.pipeline.permits}
+    units |= {f"worker {name}": count for name, count in program.pool_workers.items()}
+    units |= {f"channel {name}": capacity for name, capacity in program.channels.items() if capacity is not None}
     return units
 
 
-class _Walk:
+class _Walk(ops.Visitor[None]):
     """Follows one set from its start to its end and notes what it holds in one pool."""
 
-    def __init__(self, plan: Plan, circuit: Circuit, pool: str, parts: set[str]) -> None:
-        self.plan, self.circuit, self.parts = plan, circuit, parts
+    def __init__(self, program: Program, pool: str, parts: set[str]) -> None:
+        self.program, self.circuit, self.parts = program, program.largest.name, parts
         self.gpu = int(pool.rpartition(":")[2]) if ":" in pool else 0
         self.live: dict[str, int] = {}
         self.claims: set[str] = set()
         self.out: list[_Stage] = []
         self.depth = 0
+        self.name = ""
+        self.behind: tuple[ops.Op, ...] = ()
+        """Steps of this worker behind the one that is visited."""
 
     def stages(self) -> list[_Stage]:
-        for name, worker in self.plan.pipeline.workers.items():
-            if worker.start in ("partition", "proof"):
-                self.worker(name)
+        for name in self.program.starts:
+            self.worker(name)
         return self.out
 
     def worker(self, name: str) -> None:
-        self.depth += 1
+        before = self.name, self.behind
+        self.name, self.depth = name, self.depth + 1
         if self.depth < 32:
-            steps = self.plan.pipeline.workers[name].steps
-            for index, step in enumerate(steps):
-                if isinstance(step, Put):
-                    self.put(name, step.put, {s.release for s in steps[index:] if isinstance(s, Release)})
-                else:
-                    self.step(name, step)
-                self.out.append(_Stage(frozenset(self.claims), name, sum(self.live.values())))
+            self.walk(self.program.code(name, self.circuit, self.gpu))
         self.depth -= 1
+        self.name, self.behind = before
 
-    def step(self, worker: str, step: StepBase) -> None:
-        match step:
-            case TryAlloc(then=then, otherwise=otherwise):
-                live, claims = dict(self.live), set(self.claims)
-                self.arm(worker, otherwise)
-                self.live, self.claims = live, claims
-                self.step(worker, Alloc(alloc=step.try_alloc))
-                self.arm(worker, then)
-            case Alloc(alloc=names):
-                for name in names:
-                    pool = self.plan.pipeline.buffers[name].pool.replace(GPU, str(self.gpu))
-                    if pool in self.parts:
-                        self.live[name] = self.plan.size(name, self.circuit, self.gpu)
-            case Free(free=names):
-                for name in names:
-                    self.live.pop(name, None)
-            case Acquire(acquire=name):
-                self.claims.add(name)
-            case Release(release=name):
-                self.claims.discard(name)
-            case Spawn(spawn=child, moves=moves):
-                mine = {claim for claim in self.claims if moves and claim.startswith("worker ")}
-                self.claims -= mine
-                self.worker(child)
-                self.claims |= mine
+    def walk(self, code: tuple[ops.Op, ...]) -> None:
+        for index, op in enumerate(code):
+            self.behind = code[index:]
+            self.visit(op)
+            self.note()
 
-    def arm(self, worker: str, steps: tuple[StepBase, ...]) -> None:
-        """One way through a branch; locks may change hands in it."""
-        self.out.append(_Stage(frozenset(self.claims), worker, sum(self.live.values())))
-        for step in steps:
-            self.step(worker, step)
-            self.out.append(_Stage(frozenset(self.claims), worker, sum(self.live.values())))
+    def note(self, where: str = "") -> None:
+        self.out.append(_Stage(frozenset(self.claims), where or self.name, sum(self.live.values())))
 
-    def put(self, worker: str, channel: str, released: set[str]) -> None:
+    def put(self, op: ops.Put) -> None:
         """A set at a channel: waiting for room (its claims still held), lying in it, then in the hands of a taker."""
-        nbytes = sum(self.live.values())
-        self.out.append(_Stage(frozenset(self.claims), f"{worker}, waiting for room in {channel}", nbytes))
+        released = {later.name for later in self.behind if isinstance(later, ops.Release)}
+        self.note(f"{self.name}, waiting for room in {op.channel}")
         self.claims -= released
-        self.out.append(_Stage(frozenset({*self.claims, f"channel {channel}"}), channel, nbytes))
-        for taker, spec in self.plan.pipeline.workers.items():
-            if any(isinstance(step, Get) and step.get == channel for step in spec.steps):
+        self.claims.add(f"channel {op.channel}")
+        self.note(op.channel)
+        self.claims.discard(f"channel {op.channel}")
+        for taker in self.program.pipeline.workers:
+            if takes(self.program, taker, op.channel):
                 self.claims.add(f"worker {taker}")
                 self.worker(taker)
                 self.claims.discard(f"worker {taker}")
+
+    def try_alloc(self, op: ops.TryAlloc) -> None:
+        live, claims = dict(self.live), set(self.claims)
+        self.arm(op.otherwise)
+        self.live, self.claims = live, claims
+        self.hold(op.wants)
+        self.arm(op.then)
+
+    def arm(self, code: tuple[ops.Op, ...]) -> None:
+        """One way through a branch; locks may change hands in it."""
+        self.note()
+        self.walk(code)
+
+    def hold(self, wants: tuple[ops.Want, ...]) -> None:
+        self.live |= {want.buffer: want.nbytes for want in wants if want.pool in self.parts}
+
+    def alloc(self, op: ops.Alloc) -> None:
+        self.hold(op.wants)
+
+    def free(self, op: ops.Free) -> None:
+        for name in op.buffers:
+            self.live.pop(name, None)
+
+    def acquire(self, op: ops.Acquire) -> None:
+        self.claims.add(op.name)
+
+    def release(self, op: ops.Release) -> None:
+        self.claims.discard(op.name)
+
+    def spawn(self, op: ops.Spawn) -> None:
+        mine = {claim for claim in self.claims if op.moves and claim.startswith("worker ")}
+        self.claims -= mine
+        self.worker(op.worker)
+        self.claims |= mine
+
+    def get(self, op: ops.Get) -> None:
+        pass
+
+    def trim(self, op: ops.Trim) -> None:
+        pass
+
+    def run(self, op: ops.Run) -> None:
+        pass
+
+    def copy(self, op: ops.Copy) -> None:
+        pass
+
+    def record(self, op: ops.Record) -> None:
+        pass
+
+    def wait(self, op: ops.Wait) -> None:
+        pass
+
+    def stream_wait(self, op: ops.StreamWait) -> None:
+        pass
+
+    def join(self, op: ops.Join) -> None:
+        pass
+
+    def complete(self, op: ops.Complete) -> None:
+        pass

@@ -1,45 +1,27 @@
-"""What is accounted for: sets (tokens) with what they hold, pools with their levels, and the request that does not fit."""
+"""Pools with their levels, and the request that does not fit."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from cuzk.errors import OutOfMemoryError
+
+if TYPE_CHECKING:
+    from cuzk.pipeline.sets import PartitionSet
 
 CACHE = "allocator cache"
 """Holder of what an allocator keeps for itself."""
 
 
-@dataclass(eq=False, slots=True)
-class Token:
-    """A set on its way through the pipeline: one partition of one proof (or the whole proof), with what it holds."""
-
-    proof: int
-    partition: int
-    circuit: str = ""
-    gpu: int = 0
-    failed: bool = False
-    buffers: dict[str, tuple[str, int, bool]] = field(default_factory=dict)
-    """name -> (pool, bytes, cached)"""
-    claims: list[tuple[str, int]] = field(default_factory=list)
-    """locks and permits in the order of acquisition: (name, units)"""
-    untouched: set[str] = field(default_factory=set)
-    """buffers whose pages nobody has touched yet"""
-    priority: int = 0
-    """higher goes first where the order is by proof"""
-
-    def __repr__(self) -> str:
-        return f"p{self.proof}.{self.partition}"
-
-
 class OutOfMemory(OutOfMemoryError):
-    """An allocation that does not fit. `holders`: (buffer, count, bytes), largest first."""
+    """An allocation that does not fit. `holders`: (buffer, count, bytes), largest first; `proof`, `partition`: whose it was."""
 
     def __init__(self, pool: str, buffer: str, request_bytes: int, level_bytes: int, capacity_bytes: int,
-                 holders: list[tuple[str, int, int]], token: Token | None = None) -> None:  # fmt: skip
+                 holders: list[tuple[str, int, int]], of: PartitionSet | None = None) -> None:  # fmt: skip
         self.pool, self.buffer, self.request_bytes = pool, buffer, request_bytes
-        self.level_bytes, self.capacity_bytes, self.holders, self.token = level_bytes, capacity_bytes, holders, token
+        self.level_bytes, self.capacity_bytes, self.holders = level_bytes, capacity_bytes, holders
+        self.proof, self.partition = (None, None) if of is None or of.proof < 0 else (of.proof, of.partition)
         super().__init__(
             f"{pool}: {buffer} needs {request_bytes / 2**30:.2f} GiB, "
             f"{level_bytes / 2**30:.2f} of {capacity_bytes / 2**30:.2f} GiB in use"

@@ -9,6 +9,7 @@ In YAML a step is a mapping whose first key is its verb, so that a worker reads 
       then: [{copy: d_a, from: [a], on: copy}]
       else: [{alloc: [d_a, d_bc]}]
     - run: ntt_h
+      at: gpu
       on: compute
     - record: ntt_done
       on: compute
@@ -25,8 +26,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
-from cuzk.model.formula import Formula
+from cuzk.model.formula import Formula, SizeFormula
+from cuzk.model.policy import Processor
 from cuzk.model.units import Bytes
+from cuzk.model.work import law_name
 
 HOST = "host"
 
@@ -105,21 +108,26 @@ class Trim(StepBase):
 
 
 class Run(StepBase):
-    """Do named work on the host or a stream.
+    """Do named work on a processor: `at` the CPU, or the GPU that the set is bound to; `on` says who waits for it.
 
-    `cost` names its law in the calibration (default: the name itself); `uses`: the buffers it touches on its stream,
-    which may be freed only after an event behind it.
+    `on: host`: the worker itself, also for work that it launches on the GPU and waits for; else a stream of the GPU.
+    `reads`: what it reads of a buffer that is there for the whole run (the key, the matrices), in bytes: from where that lies
+    to where the work is done these bytes go over a link. `uses`: the buffers it touches on its stream, which may be freed only
+    after an event behind it. `cost` names its law in the calibration; without it the law's name is the step's, with the
+    processor behind it where the step runs on the other one than it does by nature (`matvec_gpu`, `batch_add_cpu`).
     """
 
     run: str
+    at: Processor = "cpu"
     on: str = HOST
     cost: str | None = None
+    reads: dict[str, SizeFormula] = {}
     uses: tuple[str, ...] = ()
 
     @property
     def law(self) -> str:
         """The cost law's name in the calibration."""
-        return self.cost or self.run
+        return self.cost or law_name(self.run, self.at)
 
 
 class Copy(StepBase):

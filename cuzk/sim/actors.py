@@ -1,4 +1,4 @@
-"""What moves through a simulated run: sets, proofs, the workers that act on them, streams and events."""
+"""What moves through a simulated run: sets, the workers that act on them, streams and events."""
 
 from __future__ import annotations
 
@@ -7,67 +7,49 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from cuzk.pipeline.arbiter import Token
+from cuzk.pipeline import ops
+from cuzk.pipeline.sets import PartitionSet
 from cuzk.sim.rates import Cost
 
-Op = Callable[["Actor"], Any]
+SimOp = Callable[["Actor"], Any]
 """One compiled step. True: go on; False: the actor waits and is resumed behind it; a number: go on there."""
 
 
-@dataclass(eq=False, slots=True)
-class Proof:
-    """One proof in flight."""
-
-    number: int
-    circuit: str
-    priority: int
-    arrived_s: float
-    admitted_s: float
-    to_complete: int = 0
-    open_sets: int = 0
-    completed_s: float | None = None
-    failure: str | None = None
-    left: bool = False
-    gpu_call_s: float = 0.0
-    members: list[SimToken] = field(default_factory=list)
-
-
 @dataclass(eq=False, slots=True, repr=False)
-class SimToken(Token):
+class SimSet(PartitionSet):
     """A set, with what the simulator needs to know of it."""
 
-    owner: Proof = None  # type: ignore[assignment]
     spread: tuple[float, ...] = ()
     """What the times of its jittered steps are multiplied with."""
     handles: dict[str, Handle] = field(default_factory=dict)
     events: dict[str, StreamEvent] = field(default_factory=dict)
-    attached: int = 1
-    """Actors and channels that hold it; at 0 it ends."""
     taken_s: float = 0.0
-    completed: bool = False
 
 
 class Actor:
-    """One worker at work: where it stands in its program, and on which set."""
+    """One worker at work: where it stands in its code, and on which set."""
 
-    __slots__ = ("at_end", "gpu", "handle", "kind", "name", "owns", "pc", "pool", "program", "ramp", "since", "slot",
-                 "started_v", "streams", "token", "waits_for", "work_s")  # fmt: skip
+    __slots__ = ("asked", "at_end", "code", "gpu", "handle", "kind", "name", "owns", "pc", "pool", "pset", "ramp", "since", "slot",
+                 "started_v", "streams", "waits_for", "work_s")  # fmt: skip
 
-    def __init__(self, kind: str, program: list[Op], token: Any, gpu: int, pool: bool = False) -> None:
-        self.kind, self.program, self.token, self.gpu, self.pool = kind, program, token, gpu, pool
+    def __init__(self, kind: str, code: list[SimOp], pset: Any, gpu: int, pool: bool = False) -> None:
+        self.kind, self.code, self.pset, self.gpu, self.pool = kind, code, pset, gpu, pool
         self.pc = 0
-        self.owns = token is not None
+        self.owns = pset is not None
         self.handle: Handle | None = None
-        self.at_end: Op | None = None
+        self.at_end: SimOp | None = None
         """What must be done when the work in progress ends, even if its set has failed meanwhile."""
         self.streams: dict[str, Stream] | None = None
         self.waits_for: str | None = None
+        self.asked: str | None = None
+        """The claim whose wait is in the journal, and whose grant is not yet."""
         self.since = self.started_v = self.work_s = 0.0
         self.slot: int | None = None
         self.name = kind
+        self.ramp: Any = None
 
     def __repr__(self) -> str:
-        return f"{self.name} on {self.token}"
+        return f"{self.name} on {self.pset}"
 
 
 class Handle:
@@ -108,9 +90,9 @@ class StreamWork:
     """A piece of a stream's work in progress."""
 
     stream: Stream
-    token: SimToken
+    pset: SimSet
     item: int
     """Number of the device's work, 0 if it is none."""
     cost: Cost
-    name: str
+    op: ops.Run | ops.Copy
     seconds: float

@@ -12,10 +12,11 @@ from typing import Any
 
 from cuzk.model.calibration import Calibration
 from cuzk.model.scenario import Scenario
-from cuzk.pipeline.plan import compile
+from cuzk.pipeline.program import bind
+from cuzk.sim.costs import Draw
 from cuzk.sim.engine import Options
 from cuzk.sim.result import SimResult, Verdict
-from cuzk.sim.run import run_plan
+from cuzk.sim.run import run_program
 from cuzk.sim.sweeps import Progress, bare, in_parallel
 
 PACES = ("s_per_proof", "steady_s_per_proof", "prove_s")
@@ -97,18 +98,18 @@ class Uncertainty:
 def uncertainty(scenario: Scenario, seeds: int = 20, *, processes: int | None = None,
                 progress: Progress | None = None) -> Uncertainty:  # fmt: skip
     """Run `seeds` seeds, each with the cost laws drawn within their errors. The first is the plain run's."""
-    plan = compile(scenario)
-    names = {k: v for k, v in plan.names(scenario.circuit).items() if isinstance(v, (int, float))}
+    program = bind(scenario)
+    names = {k: v for k, v in program.names(scenario.circuit).items() if isinstance(v, (int, float))}
     outside = bool(scenario.calibration and scenario.calibration.outside(names))
 
     def job(number: int) -> SimResult:
         drawn = scenario.seed + number if number else None
         extra = OUTSIDE_ERROR if outside and number else 0.0
-        options = Options(unlimited_ram=True, errors=drawn, extra_error=extra)
-        return bare(run_plan(plan, scenario.seed + number, options))
+        options = Options(unlimited_ram=True, draw=Draw(drawn, extra))
+        return bare(run_program(program, scenario.seed + number, options))
 
     runs = in_parallel([partial(job, n) for n in range(seeds)], processes, progress)
-    limit, calibration = plan.pools["ram"], scenario.calibration
+    limit, calibration = program.pools["ram"], scenario.calibration
     values: dict[str, list[float | None]] = {pool: [run.peaks[pool].resident_bytes for run in runs] for pool in runs[0].peaks}
     values["ram"] = widened(values["ram"], "peak_ram_gib", calibration)
     bad = [run for run, peak in zip(runs, values["ram"], strict=True) if run.verdict == "oom" or (peak or 0) > limit]
@@ -161,8 +162,8 @@ class Exploration:
 def explore(scenario: Scenario, n: int = 20, *, processes: int | None = None,
             progress: Progress | None = None) -> Exploration:  # fmt: skip
     """Run `n` legal orders of events; the first is the plain run."""
-    plan = compile(scenario)
-    jobs = [lambda k=k: bare(run_plan(plan, None, Options(shuffle=k or None))) for k in range(n)]
+    program = bind(scenario)
+    jobs = [lambda k=k: bare(run_program(program, None, Options(shuffle=k or None))) for k in range(n)]
     runs = in_parallel(jobs, processes, progress)
     for run in runs:
         run.scenario = scenario

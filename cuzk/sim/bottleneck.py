@@ -36,12 +36,12 @@ def shares(engine: Engine, first: Mark | None = None, last: Mark | None = None) 
     def grown(key: str, name: str) -> float:
         return float((last[key].get(name, 0.0) - (first[key].get(name, 0.0) if first else 0.0)) / span)
 
-    claims, permits = engine.arbiter._claims, engine.plan.pipeline.permits
+    arbiter, permits = engine.arbiter, {n: engine.program.permits[n] for n in engine.program.pipeline.permits}
     out = {}
     for name in engine.ledger.held:
-        most = min(claims[name].units, claims[name].most) if name in permits else 1
+        most = min(permits[name][0], arbiter.most_held(name)) if name in permits else 1
         out[name] = grown("held", name) / max(1, most if most else 1)
-    for name in engine.programs.costs.groups:
+    for name in engine.costs.groups:
         if name != "cores":
             out[name] = grown("busy", name)
     begin = first or {"slowdown": 0.0, "cores": 0.0}
@@ -52,13 +52,13 @@ def shares(engine: Engine, first: Mark | None = None, last: Mark | None = None) 
 
 def bottleneck(engine: Engine, oom: Oom | None, used: dict[str, float], of_part: bool = False) -> dict[str, str]:
     """{resource, why}. `of_part`: of a part of the run, so the peak of the whole says nothing."""
-    if oom is not None and not (oom.pool.startswith("vram") and engine.admission.completion_s):
+    if oom is not None and not (oom.pool.startswith("vram") and engine.core.completion_s):
         return {"resource": oom.pool, "why": f"it runs out: {oom.buffer} does not fit"}
     if not used:
         return {"resource": "none", "why": "nothing ran"}
-    locks = [n for n in engine.ledger.held if n not in engine.plan.pipeline.permits and ":" in n]
+    locks = [n for n in engine.ledger.held if n not in engine.program.pipeline.permits and ":" in n]
     devices = [n for n in used if n.startswith("gpu:")]
-    permits = list(engine.plan.pipeline.permits)
+    permits = list(engine.program.pipeline.permits)
     device = max(locks or devices, key=lambda n: used[n], default=None)
     permit = max(permits, key=lambda n: used[n], default=None)
     if device is not None and used[device] >= BUSY and (permit is None or used[device] >= used[permit] - 0.05):
@@ -78,8 +78,8 @@ def bottleneck(engine: Engine, oom: Oom | None, used: dict[str, float], of_part:
             why = f"memory-bound work is {used['dram']:.0%} slower than alone, and all {permit} permits are in use"
             return {"resource": "dram", "why": why}
         return {"resource": permit, "why": f"its permits are in use {used[permit]:.0%} of the time, the GPU is not"}
-    limit, workload = engine.plan.in_flight, engine.plan.scenario.workload
-    if workload.arrivals != "closed" and all(proof.admitted_s <= proof.arrived_s for proof in engine.admission.proofs):
+    limit, workload = engine.program.in_flight, engine.program.scenario.workload
+    if workload.arrivals != "closed" and all(proof.admitted_s <= proof.arrived_s for proof in engine.core.proofs):
         return {"resource": "arrivals", "why": "every proof was admitted when it came: nothing is fully used"}
     if limit is not None and workload.proofs > limit:
         return {"resource": "j", "why": f"at most {limit} in flight (policy.j): nothing else is fully used"}
@@ -88,11 +88,11 @@ def bottleneck(engine: Engine, oom: Oom | None, used: dict[str, float], of_part:
 
 def _room_for_another_set(engine: Engine) -> str | None:
     """Words on how little room the host's memory has, if one more set than at the peak would not fit."""
-    pool, programs = engine.arbiter.pools["ram"], engine.programs
-    circuit = engine.plan.scenario.circuit.name
-    specs = engine.plan.pipeline.buffers.items()
+    pool = engine.books.pools["ram"]
+    circuit = engine.program.scenario.circuit
+    specs = engine.program.pipeline.buffers.items()
     written = [name for name, spec in specs if spec.scope == "token" and spec.touched_by and spec.pool == "ram"]
-    needs = sum(programs.costs.size(name, circuit, 0) for name in written)
+    needs = sum(engine.program.size(name, circuit) for name in written)
     left = pool.capacity - engine.ledger.peak_resident
     if not needs or left >= needs:
         return None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cuzk.pipeline import ops
 from cuzk.pipeline.arbiter import FAILED
-from cuzk.sim.actors import Actor, SimToken, Stream, StreamEvent, StreamWork
+from cuzk.sim.actors import Actor, SimSet, Stream, StreamEvent, StreamWork
 from cuzk.sim.rates import Cost
-from cuzk.trace.event import Event
 
 if TYPE_CHECKING:
     from cuzk.sim.engine import Engine
@@ -18,7 +18,7 @@ class Devices:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self._work: list[dict[int, list[list[Any]]]] = [{} for _ in range(max(1, engine.plan.gpus))]
+        self._work: list[dict[int, list[list[Any]]]] = [{} for _ in range(max(1, engine.program.gpus))]
         """By device: number of a piece of work -> who waits for the device: [actor, pieces left]."""
         self._item = 0
 
@@ -30,11 +30,11 @@ class Devices:
             stream = actor.streams[label] = Stream(label, actor.gpu, actor)
         return stream
 
-    def queue_work(self, stream: Stream, cost: Cost, name: str, token: SimToken, seconds: float) -> None:
+    def queue_work(self, stream: Stream, cost: Cost, op: ops.Run | ops.Copy, pset: SimSet, seconds: float) -> None:
         item = 0
         if cost.device is not None:
             item = self.device_begin(cost.device)
-        work = StreamWork(stream, token, item, cost, name, seconds)
+        work = StreamWork(stream, pset, item, cost, op, seconds)
         if stream.busy:
             stream.items.append(work)
         else:
@@ -42,8 +42,8 @@ class Devices:
             if not self._begin(work):
                 self._go_on(stream)
 
-    def record(self, stream: Stream, token: SimToken, name: str) -> None:
-        event = token.events[name] = StreamEvent()
+    def record(self, stream: Stream, pset: SimSet, name: str) -> None:
+        event = pset.events[name] = StreamEvent()
         if stream.busy:
             stream.items.append(event)
         else:
@@ -56,8 +56,8 @@ class Devices:
 
     def _begin(self, work: StreamWork) -> bool:
         """False if it is done at once."""
-        if self.engine.events is not None:
-            self._stream_event("begin", work)
+        if self.engine.traced:
+            self.engine.core.journal.step("begin", work.op, work.pset, work.stream.worker.name)
         if work.seconds > 0.0:
             self.engine.rates.start(work.cost, work.seconds, work)
             return True
@@ -65,8 +65,8 @@ class Devices:
         return False
 
     def _end(self, work: StreamWork) -> None:
-        if self.engine.events is not None:
-            self._stream_event("end", work)
+        if self.engine.traced:
+            self.engine.core.journal.step("end", work.op, work.pset, work.stream.worker.name)
         if work.item:
             self.device_done(work.cost.device, work.item)  # type: ignore[arg-type]
 
@@ -99,14 +99,6 @@ class Devices:
         """A piece of a stream's work has ended."""
         self._end(work)
         self._go_on(work.stream)
-
-    def _stream_event(self, kind: Any, work: StreamWork) -> None:
-        events = self.engine.events
-        assert events is not None
-        events.append(Event(
-            self.engine.now, kind, work.name, work.stream.worker.name, gpu=work.stream.gpu, stream=work.stream.label,
-            proof=work.token.proof, partition=work.token.partition,
-        ))  # fmt: skip
 
     def device_begin(self, gpu: int) -> int:
         """The number of a piece of device work that a host step launches and waits for."""

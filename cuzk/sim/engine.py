@@ -1,6 +1,6 @@
-"""The simulated run: SimPy gives the clock, the Arbiter decides who goes on, the cost laws say for how long.
+"""The simulated run: SimPy gives the clock, the run core and the Arbiter decide, the prices say for how long.
 
-An actor is a program counter over compiled steps (`programs.py`), not a SimPy process: steps that do not wait cost no event.
+An actor is a program counter over compiled steps (`compiler.py`), not a SimPy process: steps that do not wait cost no event.
 SimPy's events are arrivals, wake latencies and one timer for the next end of all work in progress (`rates.py`).
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +17,17 @@ from simpy.events import Event as SimEvent
 from simpy.events import Timeout
 
 from cuzk.errors import InputError
-from cuzk.pipeline.arbiter import FAILED, RETRY, OutOfMemory, Token
-from cuzk.pipeline.plan import Plan, limit_permit
-from cuzk.sim.actors import Actor, Handle, SimToken
-from cuzk.sim.admission import Admission
+from cuzk.pipeline.arbiter import FAILED, RETRY
+from cuzk.pipeline.core import RunCore
+from cuzk.pipeline.pools import OutOfMemory
+from cuzk.pipeline.program import Program, Resident, limit_permit
+from cuzk.pipeline.sets import PartitionSet
+from cuzk.sim.actors import Actor, Handle, SimSet
+from cuzk.sim.compiler import Code
+from cuzk.sim.costs import Costs, Draw
 from cuzk.sim.devices import Devices
+from cuzk.sim.jitter import factors
 from cuzk.sim.ledger import Ledger
-from cuzk.sim.programs import Programs
 from cuzk.sim.rates import Group, SharedRates
 from cuzk.trace.event import Event
 
@@ -45,76 +50,72 @@ class Options:
     """Step times of a measured run instead of the cost laws."""
     unlimited_ram: bool = False
     """Go on beyond the host's memory: for bands of peaks."""
-    errors: int | None = None
-    """Seed of a draw of each cost law within its stated error."""
-    extra_error: float = 0.0
-    """Relative error of every cost law beside its stated one."""
+    draw: Draw = Draw()
+    """How each cost law is drawn within its stated error."""
 
 
 class Engine:
-    """One run of `plan`. Used once: `run()`, then read the attributes."""
+    """One run of `program`. Used once: `run()`, then read the attributes."""
 
-    def __init__(self, plan: Plan, seed: int, options: Options) -> None:
-        durations, shuffle, trace = options.durations, options.shuffle, options.trace
-        self.options = options
-        self.plan, self.seed, self.durations = plan, seed, durations
-        for name, spec in plan.pipeline.buffers.items():
-            for pool in [spec.pool.replace("$gpu", str(gpu)) for gpu in range(max(1, plan.gpus))]:
-                if pool not in plan.pools:
-                    raise plan.scenario.error(("pipeline", "buffers", name, "pool"), _no_pool(pool, plan))
-        for name, lock in plan.pipeline.locks.items():
-            if lock.per == "gpu" and not plan.gpus:
-                raise plan.scenario.error(("pipeline", "locks", name), "a lock of each GPU, and the machine has none")
-        calibration = plan.scenario.calibration
-        if calibration is None:
-            hint = "name one, such as calibrations/reference.yaml, or make one with `cuzk calibrate`"
-            raise plan.scenario.error(("calibration",), f"a simulation needs the costs of the steps: {hint}")
-        self.calibration = calibration
+    def __init__(self, program: Program, seed: int, options: Options) -> None:
+        """Raises ScenarioError for a program without prices."""
+        program.require_prices()
+        calibration = program.scenario.calibration
+        assert calibration is not None
+        self.program, self.seed, self.options, self.calibration = program, seed, options, calibration
+        self.durations, self.traced = options.durations, options.trace
         self.env = Environment()
         self.now = 0.0
         """SimPy's clock, as of the event under way."""
-        self.arbiter = plan.arbiter(seed)
+        self.events: list[Event] | None = [] if options.trace else None
+        sink = self.events.append if self.events is not None else None
+        self.core = RunCore(
+            program, self, lambda: self.now, sink, seed=seed, new_set=SimSet, resident=lambda pool: self.ledger.level_of(pool)
+        )
+        self.books, self.arbiter = self.core.books, self.core.arbiter
         if options.unlimited_ram:
             for name in ("ram", "pinned"):
-                self.arbiter.pools[name].capacity = 1 << 62
-        self.events: list[Event] | None = [] if trace else None
+                self.books.pools[name].capacity = 1 << 62
         self.random = random.Random(seed)
-        self.shuffle = random.Random(shuffle) if shuffle is not None else None
+        self.shuffle = random.Random(options.shuffle) if options.shuffle is not None else None
         self._wake_s = calibration.latency.lock_wake
         self._channel_wake_s = calibration.latency.channel_wake
         self._spawn_s = calibration.latency.spawn
         self.turnaround_s = calibration.latency.turnaround
 
-        machine, law = plan.scenario.machine, calibration.contention
+        machine, law = program.scenario.machine, calibration.contention
         cores = machine.cores * (1.0 + law.smt_yield * (machine.smt - 1))
         self.cores = Group("cores", cores, law.cores_exponent)
         self.rates = SharedRates(self.env, law.dram_exponent, self.cores, self._ended)
+        self.costs = Costs(calibration, self.cores, options.draw, self.durations is not None)
         self.ledger = Ledger(self)
-        self.programs = Programs(self)
         self.devices = Devices(self)
-        self.admission = Admission(self)
+        self.code = Code(self)
 
-        self.deallocations: dict[str, int] = {}
-        self.oom: tuple[float, OutOfMemory] | None = None
         self.stopped = False
         self.waited: dict[str, float] = {}
         """Seconds that actors waited, by what for."""
         self.wakes = 0
         self.runnable: deque[tuple[Actor, Any]] = deque()
-        self._limited = frozenset(name for name, worker in plan.pipeline.workers.items() if worker.limit is not None)
+        workers = program.pipeline.workers
+        self._limited = frozenset(name for name, worker in workers.items() if worker.limit is not None)
         self._finished = self.env.event()
         self._slots: dict[str, set[int]] = {}
 
     # ------------------------------------------------------------------ the run
 
     def run(self) -> None:
-        """Returns when all is done or has failed. Raises InputError if the pipeline deadlocks."""
+        """Returns when all is done or has failed. Raises InputError if the pipeline deadlocks, or a set leaks."""
         self._load_residents()
         if self.stopped:
             self.ledger.finish()
             return
         self._start_pools()
-        self.admission.open()
+        for arrival in self.core.arrivals:
+            if arrival.at_s is not None:
+                timer = Timeout(self.env, arrival.at_s)
+                timer.callbacks.append(self._arrive)
+        self.admit()
         self.settled()
         try:
             self.env.run(until=self._finished)
@@ -123,53 +124,72 @@ class Engine:
                 raise
             raise InputError(self._deadlock()) from None
         self.tick()
-        if self.oom is None:
-            self.admission.vet()
+        for _, why in self.core.failures:
+            if isinstance(why, InputError):  # a fault of the pipeline, not of the machine
+                raise why
+        if self.core.oom is None:
+            self.core.vet()
         self.ledger.finish()
 
     def _deadlock(self) -> str:
-        stuck = [f"{a.name} waits for {a.waits_for}" for a in self._waiting() if a.token is not None and a.waits_for]
+        stuck = [f"{a.name} waits for {a.waits_for}" for a in self._waiting() if a.pset is not None and a.waits_for]
         counted = {text: stuck.count(text) for text in dict.fromkeys(stuck)}
         told = [text + (f" ({n} sets)" if n > 1 else "") for text, n in counted.items()]
-        channels = self.arbiter._channels.items()
-        told += [f"{len(channel.items)} sets lie in {name}, and nobody takes them" for name, channel in channels if channel.items]
+        told += [f"{n} sets lie in {name}, and nobody takes them" for name, n in self.arbiter.lying().items()]
         shown = "; ".join(told) or "nothing can go on"
-        return f"the pipeline '{self.plan.pipeline.name}' deadlocks at {self.now:.3f} s: {shown}"
+        return f"the pipeline '{self.program.pipeline.name}' deadlocks at {self.now:.3f} s: {shown}"
 
     def _waiting(self) -> list[Actor]:
-        arbiter = self.arbiter
-        actors = [w[0] for claim in arbiter._claims.values() for w in claim.waiters]
-        actors += [p[0] for channel in arbiter._channels.values() for p in channel.putters]
-        handles = [h for proof in self.admission.proofs for token in proof.members for h in token.handles.values()]
-        return actors + [a for handle in handles for a in handle.waiters]
+        members = [pset for proof in self.core.proofs for pset in proof.members]
+        handles = [handle for pset in members if isinstance(pset, SimSet) for handle in pset.handles.values()]
+        return self.arbiter.waiting() + [actor for handle in handles for actor in handle.waiters]
 
     def _load_residents(self) -> None:
         memory = self.calibration.memory
-        rows = [("process", "ram", memory.process_ram)] if memory.process_ram else []
-        for buffer, pool, nbytes in rows + self.plan.residents():
-            gpu = int(pool.partition(":")[2] or 0)
-            token = Token(-1, -1, gpu=gpu)
+        rows = [Resident("process", "ram", memory.process_ram, 0, False)] if memory.process_ram else []
+        for resident in [*rows, *self.program.residents]:
             try:
-                self.arbiter.alloc(token, buffer, pool, nbytes)
+                self.core.load(resident)
             except OutOfMemory as error:
                 self.run_out(error, None)
                 return
-            if self.events is not None:
-                self.ledger.emit("alloc", token, buffer, pool, nbytes, "load")
         self.ledger.residents_loaded(memory.allocator_slack)
 
     def _start_pools(self) -> None:
-        for name, worker in self.plan.pipeline.workers.items():
+        for name, worker in self.program.pipeline.workers.items():
             if worker.start != "pool":
                 continue
-            devices = range(self.plan.gpus) if worker.per == "gpu" else [None]
+            devices = range(self.program.gpus) if worker.per == "gpu" else [None]
             # one worker on each device before the second one on any: otherwise the first device takes all
-            for index in range(self.plan.worker_count(name)):
+            for index in range(self.program.worker_count(name)):
                 for gpu in devices:
-                    program = self.programs.of(name, self.plan.scenario.circuit.name, gpu or 0)
-                    actor = Actor(name, program, None, gpu or 0, pool=True)
+                    code = self.code.of(name, self.program.scenario.circuit.name, gpu or 0)
+                    actor = Actor(name, code, None, gpu or 0, pool=True)
                     actor.name = f"{name}:{index}" if gpu is None else f"{name}:{gpu}.{index}"
                     self.runnable.append((actor, RETRY))
+
+    # ---------------------------------------------------------------- admission
+
+    def _arrive(self, timer: SimEvent) -> None:
+        self.tick()
+        self.admit()
+        self.settled()
+
+    def admit(self) -> None:
+        """What has arrived and may start, starts."""
+        if self.stopped:
+            return
+        for worker, pset in self.core.admit_due(self.now):
+            assert isinstance(pset, SimSet)
+            partitions = self.program.circuits[pset.circuit].partitions
+            pset.spread = factors(self.seed, pset.proof, partitions, self.costs.spread)[pset.partition]
+            self.begin(Actor(worker, self.code.of(worker, pset.circuit, 0), pset, 0))
+
+    def complete(self, actor: Actor) -> None:
+        """One partition (or the whole proof) is out."""
+        if self.core.complete(actor.pset, actor.name) is not None:
+            self.ledger.proof_done()
+            self.admit()
 
     # ----------------------------------------------------------------- stepping
 
@@ -177,7 +197,7 @@ class Engine:
         """Start a task or spawned worker, or let it wait if as many of its kind run as may."""
         if actor.kind in self._limited:
             limit = limit_permit(actor.kind)
-            granted = self.arbiter.acquire(actor, actor.token, limit)
+            granted = self.arbiter.acquire(actor, actor.pset, limit)
             if granted is False:
                 actor.pc = -1  # woken with its permit, it goes on at its first step
                 self.block(actor, limit)
@@ -206,7 +226,7 @@ class Engine:
         ram = self.ledger.ram
         if ram.live + ram.cached > ram.capacity or self.ledger.watched is not None:
             self.ledger.watch_ramps()
-        if not self.admission.open_sets and self.admission.is_over:
+        if not self.core.open_sets and self.core.is_over:
             self._stop()
 
     def _deliver(self, woken: list[tuple[Actor, Any]]) -> None:
@@ -222,9 +242,11 @@ class Engine:
                 delay = self._channel_wake_s
             elif actor.waits_for in self.ledger.held:
                 self.ledger.held[actor.waits_for] -= self.now
-                delay = self._wake_s if self.programs.is_lock(actor.waits_for) else 0.0
+                delay = self._wake_s if actor.waits_for in self.program.lock_instances else 0.0
             else:
                 actor.owns = False  # a channel took the set
+            if actor.asked is not None and value is not FAILED and value is not RETRY:
+                self.granted(actor)
             if self.shuffle is not None and delay:
                 delay *= 2.0 * self.shuffle.random()
             if delay > 0.0:
@@ -246,7 +268,7 @@ class Engine:
 
     def _ended(self, owner: Any, others: list[Any]) -> None:
         """Some work is done: its owners go on."""
-        self.now = self.arbiter.now = self.rates.now
+        self.now = self.books.now = self.rates.now
         if type(owner) is Actor and self.shuffle is None:
             self._resume(owner, True)
         else:
@@ -273,12 +295,12 @@ class Engine:
 
     def tick(self) -> None:
         """SimPy's clock has moved: so do all others."""
-        self.now = self.arbiter.now = self.rates.now = self.env.now
+        self.now = self.books.now = self.rates.now = self.env.now
 
     def _resume(self, actor: Actor, value: Any) -> None:
         if actor.waits_for is not None:
             self._waited(actor)
-        if value is FAILED or (actor.owns and actor.token.failed):
+        if value is FAILED or (actor.owns and actor.pset.failed):
             self.abandon(actor)
             return
         if value is RETRY:
@@ -291,10 +313,10 @@ class Engine:
                 self.abandon(actor)
                 return
             pc = actor.pc + 1
-        program = actor.program
+        code = actor.code
         try:
             while True:
-                result = program[pc](actor)
+                result = code[pc](actor)
                 if result is True:
                     pc += 1
                 elif result is False:
@@ -302,69 +324,85 @@ class Engine:
                     return
                 else:
                     pc = result
-                    program = actor.program
+                    code = actor.code
         except OutOfMemory as error:
             self.run_out(error, actor)
-        except (KeyError, ValueError) as error:  # the arbiter's: freed twice, released and not held, …
-            loc = ("pipeline", *self.programs.place(actor, pc))
-            raise self.plan.scenario.error(loc, f"{error.args[0]} (at {self.now:.3f} s)") from error
+        except (KeyError, ValueError) as error:  # the books' and the arbiter's: freed twice, released and not held, …
+            raise self.program.error(self.code.place(actor, pc), f"{error.args[0]} (at {self.now:.3f} s)") from error
 
     def block(self, actor: Actor, what: str) -> bool:
-        """The actor waits from now on. Returns False, as a compiled step does then."""
+        """The actor waits for a claim from now on. Returns False, as a compiled step does then."""
+        if self.traced and actor.asked is None:
+            actor.asked = what
+            self.core.journal.wait(what, actor.name, actor.pset if actor.owns else None)
+        return self.sleep(actor, what)
+
+    def sleep(self, actor: Actor, what: str) -> bool:
+        """As `block`, for an event of a stream or a device: that is no claim, and no event of the journal."""
         actor.waits_for, actor.since = what, self.now
-        if self.events is not None:
-            self.event("wait", actor, what)
         return False
+
+    def granted(self, actor: Actor) -> None:
+        """The claim whose wait is in the journal is granted."""
+        assert actor.asked is not None
+        self.core.journal.grant(actor.asked, actor.name, actor.pset if actor.pset is not None else None)
+        actor.asked = None
 
     def _waited(self, actor: Actor) -> None:
         what = actor.waits_for
+        assert what is not None
         actor.waits_for = None
         self.waited[what] = self.waited.get(what, 0.0) + self.now - actor.since
-        if self.events is not None:
-            self.event("grant", actor, what)
 
-    def event(self, kind: Any, actor: Actor, name: str, **more: Any) -> None:
-        token = actor.token if actor.owns or actor.token is not None else None
-        where = {} if token is None else {"proof": token.proof, "partition": token.partition}
-        gpu = actor.gpu if actor.pool else None
-        self.events.append(Event(self.now, kind, name, actor.name, gpu=gpu, **where, **more))
-
-    def take(self, actor: Actor, token: SimToken) -> None:
+    def take(self, actor: Actor, pset: SimSet) -> None:
         """A pool worker has got a set: it leaves the one before and binds itself to this one."""
         self.leave(actor)
-        actor.token, actor.owns = token, True
-        actor.program = self.programs.of(actor.kind, token.circuit, actor.gpu)
-        token.taken_s = self.now
+        actor.pset, actor.owns = pset, True
+        actor.code = self.code.of(actor.kind, pset.circuit, actor.gpu)
+        pset.taken_s = self.now
 
     # ------------------------------------------------------------ ends of actors
 
     def leave(self, actor: Actor) -> None:
         """The actor lets go of its set."""
-        token = actor.token
-        if token is None:
+        pset = actor.pset
+        if pset is None:
             return
-        actor.token = None
+        actor.pset = None
         if not actor.owns:
             return
         actor.owns = False
         if actor.pool:
-            token.owner.gpu_call_s += self.now - token.taken_s
+            pset.run.gpu_call_s += self.now - pset.taken_s
         if actor.handle is not None:
             self._end_handle(actor.handle)
-        self.admission.detach(token)
+        self.detach(pset, actor.name)
+
+    def detach(self, pset: PartitionSet, worker: str) -> None:
+        """One holder less; the last one ends the set, and gives back what a failed one still has."""
+        if not self.core.detach(pset):
+            return
+        if pset.buffers:
+            self.ledger.before_free()
+        for name, _ in pset.claims:
+            self.ledger.held[name] += self.now
+        self.core.end(pset, worker)
+        self.admit()
 
     def _end_handle(self, handle: Handle) -> None:
         handle.ended = True
         for waiter in handle.waiters:
+            if waiter.asked is not None:
+                self.granted(waiter)
             self.runnable.append((waiter, True))
         handle.waiters.clear()
 
     def end(self, actor: Actor) -> Any:
         """The end of a program: a pool worker begins again, others are done."""
-        token = actor.token
-        if actor.kind in self._limited and token is not None and not token.failed:
+        pset = actor.pset
+        if actor.kind in self._limited and pset is not None and not pset.failed:
             limit = limit_permit(actor.kind)
-            self.arbiter.release(token, limit)
+            self.arbiter.release(pset, limit)
             self.ledger.held[limit] += self.now
         self.leave(actor)
         if actor.pool:
@@ -394,30 +432,32 @@ class Engine:
     # ------------------------------------------------------------------ failure
 
     def run_out(self, error: OutOfMemory, actor: Actor | None) -> None:
-        now = self.now
-        if self.oom is None:
-            self.oom = (now, error)
-        if self.events is not None:
-            where = {} if actor is None else {"proof": actor.token.proof, "partition": actor.token.partition}
-            self.events.append(Event(
-                now, "oom", error.buffer, actor.name if actor else "load", pool=error.pool, bytes=error.request_bytes,
-                live=error.level_bytes, capacity=error.capacity_bytes, holders=error.holders, **where,
-            ))  # fmt: skip
-        if actor is None or not error.pool.startswith("vram"):
-            self.stop_run(error)
-        else:
-            self.admission.fail(actor.token.owner, str(error))
+        """Memory ran out: the core says whom that concerns."""
+        self.core.out_of_memory(error, actor.pset if actor else None, actor.name if actor else "load")
+        if self.core.failure is not None:
+            self.runnable.clear()
+            self._stop()  # the kernel ends the process
+        elif actor is not None:
             self.abandon(actor)
 
-    def stop_run(self, error: OutOfMemory) -> None:
-        """Host memory ran out: the kernel ends the process."""
-        if self.events is not None:
-            self.events.append(Event(self.now, "fail", reason=str(error)))
-        self.runnable.clear()
-        self._stop()
+    def wake_failed(self, psets: Iterable[PartitionSet]) -> None:
+        """For the core: sets have failed, and whoever joins a worker of theirs learns of it."""
+        if self.core.failure is not None:
+            return
+        for pset in psets:
+            assert isinstance(pset, SimSet)
+            for handle in pset.handles.values():
+                self.runnable.extend((waiter, FAILED) for waiter in handle.waiters)
+                handle.waiters.clear()
+
+    def let_go(self, pset: PartitionSet) -> None:
+        """For the core: a set that lay in a channel has failed."""
+        if self.core.failure is None:
+            self.detach(pset, "channel")
 
     def abandon(self, actor: Actor) -> None:
         """The set of this actor has failed: leave it, once its streams are still, and begin or end."""
+        actor.asked = None
         if actor.at_end is not None:
             actor.at_end(actor)
         for stream in (actor.streams or {}).values():
@@ -428,9 +468,3 @@ class Engine:
             return
         actor.pc = 0
         self.runnable.append((actor, RETRY))
-
-
-def _no_pool(pool: str, plan: Plan) -> str:
-    if pool == "vram:0":
-        return "the machine has no GPU, and this pipeline needs one"
-    return f"there is no pool {pool!r}; there are {', '.join(plan.pools)}"

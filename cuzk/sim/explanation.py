@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cuzk.model.scenario import Scenario
-from cuzk.pipeline.plan import compile
+from cuzk.pipeline.program import bind
 from cuzk.sim.bottleneck import over_time
 from cuzk.sim.engine import Engine, Options
 from cuzk.sim.fixes import Change, nearest_changes
@@ -75,14 +75,16 @@ class Explanation:
 
 def explain(scenario: Scenario, *, seed: int | None = None, changes: bool = True) -> Explanation:
     """Simulate `scenario` with its events, take the tightest pool's peak apart, and try the nearest changes."""
-    plan = compile(scenario)
-    engine = Engine(plan, scenario.seed if seed is None else seed, Options(trace=True))
+    program = bind(scenario)
+    engine = Engine(program, scenario.seed if seed is None else seed, Options(trace=True))
     engine.run()
     result = result_of(engine)
     pool, peak = _moment(result)
     events = result.events or []
     sets = _states(events, pool, peak, result.oom is not None)
-    touched_by = {name: spec.touched_by for name, spec in plan.pipeline.buffers.items() if spec.touched_by and spec.pool == "ram"}
+    touched_by = {
+        name: spec.touched_by for name, spec in program.pipeline.buffers.items() if spec.touched_by and spec.pool == "ram"
+    }
     tried = nearest_changes(scenario, seed) if changes else []
     return Explanation(result, pool, peak, peak.at_s, _composition(sets, peak, touched_by), _waits(sets, events, peak.at_s),
                        over_time(engine), tried)  # fmt: skip

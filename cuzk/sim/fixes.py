@@ -8,7 +8,7 @@ from typing import Any
 
 from cuzk.model.policy import Policy
 from cuzk.model.scenario import Scenario
-from cuzk.pipeline.plan import compile
+from cuzk.pipeline.program import bind
 from cuzk.sim.result import SimResult
 from cuzk.sim.run import simulate
 
@@ -76,7 +76,7 @@ def suggest_fix(scenario: Scenario, result: SimResult | None = None, *, seeds: i
 
 
 def _tried(scenario: Scenario, seed: int, seeds: int, trying: Trying) -> Iterator[Change | None]:
-    policy = compile(scenario).policy
+    policy = bind(scenario).policy
 
     def if_fits(settings: Settings, why: str) -> Change | None:
         trying(", ".join(f"{name}={value}" for name, value in settings.items()))
@@ -145,7 +145,7 @@ def _if_fits(scenario: Scenario, settings: Settings, why: str, seed: int, seeds:
 
 def nearest_changes(scenario: Scenario, seed: int | None = None) -> list[Change]:
     """Each of the nearest changes, simulated once, whether it fits or not."""
-    policy = compile(scenario).policy
+    policy = bind(scenario).policy
     tries = switches(scenario, policy)
     for option, what in (("pw", "permits of synthesis"), ("gw", "GPU workers"), ("j", "proofs in flight")):
         now = getattr(policy, option)

@@ -7,37 +7,34 @@ from typing import TYPE_CHECKING, Any
 from simpy.events import Event as SimEvent
 from simpy.events import Timeout
 
-from cuzk.pipeline.arbiter import OutOfMemory, Token
+from cuzk.pipeline.pools import OutOfMemory
 from cuzk.sim.rates import UNIT, Ramp
-from cuzk.trace.event import Event
 
 if TYPE_CHECKING:
-    from cuzk.sim.actors import Actor
     from cuzk.sim.engine import Engine
 
 
 class Ledger:
-    """Watches the host's memory. What is live is the Arbiter's account; what of it is resident depends on time.
+    """Watches the host's memory. What is live is in the books; what of it is resident depends on time.
 
     Between two frees the resident level only rises, so its peaks lie just before frees.
     """
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.ram = engine.arbiter.pools["ram"]
+        self.ram = engine.core.books.pools["ram"]
         self.ram.touching = self.touched
         self.ram.keeps_holders = False  # `peak_holders` are those of the resident peak
         self.ramps: list[Ramp] = []
         self.peak_resident = 0
         self.peak_resident_at = 0.0
         self.peak_holders: list[tuple[str, int, int]] = []
-        self.held = {name: 0.0 for name in engine.arbiter._claims}
+        self.held = dict.fromkeys(engine.core.arbiter.claims, 0.0)
         """Integral over time of the claims held, less what is held now times now."""
         self.marks: list[dict[str, Any]] = []
         """The integrals at each completed proof."""
         self.base, self.slack = 0, 0.0
         self.watched: SimEvent | None = None
-        self._device_tokens: dict[Any, Token] = {}
 
     def residents_loaded(self, slack: float) -> None:
         """`slack`: by how much the allocator's pages exceed what sets hold; the residents are allocated once, without."""
@@ -47,10 +44,6 @@ class Ledger:
     def with_slack(self, nbytes: int) -> int:
         """A level of RAM as the operating system reports it."""
         return int(nbytes + self.slack * max(0, nbytes - self.base)) if self.slack else nbytes
-
-    def device_token(self, key: Any) -> Token:
-        """Holder of a buffer that a device keeps."""
-        return self._device_tokens.setdefault(key, Token(-1, -1))
 
     # ------------------------------------------------------------------- levels
 
@@ -104,8 +97,7 @@ class Ledger:
 
     def _run_out(self) -> None:
         ram, engine = self.ram, self.engine
-        if engine.events is not None:
-            self.sample()  # the curve ends at the limit
+        self.sample()  # the curve ends at the limit
         rising = [ramp for ramp in self.ramps if ramp.n]
         fastest = max(rising, key=lambda ramp: ramp.a, default=None)
         buffer = next(iter(fastest.sizes)) if fastest else "pages"
@@ -124,37 +116,21 @@ class Ledger:
         engine, rates = self.engine, self.engine.rates
         now = engine.now
         rates.count()
-        claims = engine.arbiter._claims
+        arbiter = engine.core.arbiter
         self.marks.append({
             "t": now,
             "slowdown": rates.slowdown_time,
             "cores": rates.cores_time / UNIT,
-            "busy": {name: group.busy(now) for name, group in engine.programs.costs.groups.items()},
-            "held": {name: acc + now * claims[name].held for name, acc in self.held.items()},
+            "busy": {name: group.busy(now) for name, group in engine.costs.groups.items()},
+            "held": {name: acc + now * arbiter.held(name) for name, acc in self.held.items()},
             "waited": dict(engine.waited),
         })  # fmt: skip
 
-    def deallocated(self, actor: Actor, path: str) -> None:
-        counts = self.engine.deallocations
-        counts[path] = counts.get(path, 0) + 1
-        if self.engine.events is not None:
-            self.engine.event("dealloc", actor, path)
-
-    def emit(self, kind: Any, token: Token, buffer: str, pool: str, nbytes: int, worker: str) -> None:
-        """One event for the pool, and one for each pool that it is a part of."""
-        engine = self.engine
-        assert engine.events is not None
-        proof, partition = (None, None) if token.proof < 0 else (token.proof, token.partition)
-        for name in engine.arbiter.chain(pool):
-            level = engine.arbiter.pools[name]
-            engine.events.append(Event(
-                engine.now, kind, buffer, worker, proof=proof, partition=partition, pool=name, bytes=nbytes,
-                live=level.live, reserved=level.reserved, capacity=level.capacity,
-                resident=self.resident() if name == "ram" else level.reserved,
-            ))  # fmt: skip
+    def level_of(self, pool: str) -> int:
+        """A pool's resident level, for the journal."""
+        return self.resident() if pool == "ram" else self.engine.core.books.pools[pool].reserved
 
     def sample(self) -> None:
         """The resident level of the host's memory, where its slope changes."""
-        engine = self.engine
-        assert engine.events is not None
-        engine.events.append(Event(engine.now, "sample", pool="ram", resident=self.resident()))
+        if self.engine.traced:
+            self.engine.core.journal.sample("ram", self.resident())

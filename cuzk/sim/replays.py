@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 from cuzk.errors import InputError
 from cuzk.model.scenario import Scenario
-from cuzk.pipeline.plan import compile
+from cuzk.pipeline import ops
+from cuzk.pipeline.program import bind, every_op
 from cuzk.sim.engine import Durations, Options
 from cuzk.sim.result import SimResult
-from cuzk.sim.run import run_plan
+from cuzk.sim.run import run_program
 from cuzk.trace.event import Event
 from cuzk.trace.spans import spans
 
@@ -30,9 +31,9 @@ def replay(scenario: Scenario, events: Iterable[Event], *, trace: bool = False) 
     scenario's pipeline is in the trace.
     """
     durations = durations_of(events)
-    plan = compile(scenario)
-    steps = {getattr(step, "law", None) for worker in plan.pipeline.workers.values() for step in worker.steps}
-    steps |= {getattr(step, "run", None) for worker in plan.pipeline.workers.values() for step in worker.steps}
+    program = bind(scenario)
+    runs = [op for worker in program.pipeline.workers for op in every_op(program.code(worker, scenario.circuit.name))]
+    steps = {op.law for op in runs if isinstance(op, (ops.Run, ops.Copy))} | {op.name for op in runs if isinstance(op, ops.Run)}
     if not any(name in steps for _, _, name in durations):
         raise InputError("the trace has no step of this pipeline: nothing to replay")
-    return run_plan(plan, None, Options(trace=trace, durations=durations))
+    return run_program(program, None, Options(trace=trace, durations=durations))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from cuzk.model.scenario import Scenario
-from cuzk.pipeline.plan import compile
+from cuzk.pipeline.program import bind
 from cuzk.trace.event import Event
 
 SCHEMA_VERSION = 1
@@ -102,11 +102,11 @@ class SimResult:
 
     def trace_header(self) -> dict[str, Any]:
         """First line of the trace file."""
-        plan = compile(self.scenario)
+        program = bind(self.scenario)
         return {
             "clock": "sim", "scenario": self.scenario.name, "scenario_hash": self.scenario.hash(), "seed": self.seed,
-            "calibration": self.calibration, "pipeline": plan.pipeline.name, "machine": self.scenario.machine.name,
-            "policy": plan.policy.model_dump(mode="json", exclude_none=True),
+            "calibration": self.calibration, "pipeline": program.pipeline.name, "machine": self.scenario.machine.name,
+            "policy": program.policy.model_dump(mode="json", exclude_none=True),
         }  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:

@@ -1,20 +1,45 @@
-"""Pipelines that ship with cuzk, built from a policy."""
+"""Pipelines that ship with cuzk, built from a policy.
+
+own.py             cuzk's own executor
+partition.py       the steps that it shares with the reference prover's phases
+reference_prover/  the reference prover's history
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from cuzk.pipeline.presets.phases import PHASES, preset_policy
-from cuzk.pipeline.presets.reference import reference
-from cuzk.pipeline.presets.supraseal import supraseal
+from cuzk.pipeline.presets.own import OWN, own
+from cuzk.pipeline.presets.reference_prover.phases import PHASES, phase
+from cuzk.pipeline.presets.reference_prover.supraseal import supraseal
 
 if TYPE_CHECKING:
     from cuzk.model.policy import Policy
     from cuzk.pipeline.steps import Pipeline
 
-__all__ = ["PHASES", "build", "preset_policy", "reference", "supraseal"]
+
+@dataclass(frozen=True)
+class Preset:
+    """What a preset's options are where the policy leaves them open, and how its steps are built."""
+
+    defaults: dict[str, Any]
+    build: Callable[[str, Policy], Pipeline]
+    is_own: bool = False
+    """Whether cuzk's own executor runs it; the others are the reference prover's."""
 
 
-def build(name: str, policy: Policy) -> Pipeline:
-    """The preset `name` under a policy that leaves nothing open."""
-    return supraseal(name, policy) if name.startswith("supraseal") else reference(name, policy)
+PRESETS: dict[str, Preset] = {"own": Preset(OWN, own, is_own=True)} | {
+    name: Preset(defaults, supraseal if name.startswith("supraseal") else phase) for name, defaults in PHASES.items()
+}
+
+
+def preset_policy(preset: str, policy: Policy) -> Policy:
+    """`policy` with every open option filled from the preset. Raises KeyError for an unknown preset."""
+    return policy.over(type(policy).model_validate(PRESETS[preset].defaults))
+
+
+def build(preset: str, policy: Policy) -> Pipeline:
+    """The preset under a policy that leaves nothing open."""
+    return PRESETS[preset].build(preset, policy)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from cuzk.model.policy import Policy
+from cuzk.pipeline.presets.partition import KEY_READS, MATRICES
 
 Steps = list[dict[str, Any]]
 
@@ -64,13 +65,13 @@ def streamed_workers(policy: Policy, finish: Steps) -> dict[str, Any]:
     quotient: Steps = [
         {"acquire": "gpu_mutex"},
         {"alloc": ["d_a", "d_bc"]},
-        {"run": "matvec", "cost": "matvec_gpu", **compute, "uses": ["d_w", "d_a", "d_bc"]},
+        {"run": "matvec", "at": "gpu", **compute, "reads": MATRICES, "uses": ["d_w", "d_a", "d_bc"]},
         {"record": "rows_done", **compute}, {"wait": "rows_done"}, {"free": ["d_w"]},
-        {"run": "ntt_h", **compute, "uses": ["d_a", "d_bc"]},
+        {"run": "ntt_h", "at": "gpu", **compute, "uses": ["d_a", "d_bc"]},
         {"record": "ntt_done", **compute}, {"wait": "ntt_done"}, {"free": ["d_bc"]},
         *(spawn if late else []),
         {"alloc": ["msm_h_temps"]},
-        {"run": "msm_h", **compute, "uses": ["d_a", "msm_h_temps"]},
+        {"run": "msm_h", "at": "gpu", **compute, "reads": KEY_READS["msm_h"], "uses": ["d_a", "msm_h_temps"]},
         {"record": "msm_h_done", **compute}, {"wait": "msm_h_done"},
         {"free": ["msm_h_temps", "d_a"]},
         {"release": "gpu_mutex"},
@@ -82,7 +83,7 @@ def streamed_workers(policy: Policy, finish: Steps) -> dict[str, Any]:
         {"copy": "d_w", "from": ["aux"], "on": "copy"}, {"record": "w_uploaded", "on": "copy"},
         {"stream_wait": "w_uploaded", **compute},
         {"alloc": ["d_splits"]},
-        {"run": "prep_msm", "cost": "prep_msm_gpu", **compute, "uses": ["d_w", "d_splits"]},
+        {"run": "prep_msm", "at": "gpu", **compute, "uses": ["d_w", "d_splits"]},
         {"record": "split_done", **compute}, {"wait": "split_done"},
         {"run": "unpin_pages"},
         *([] if late else spawn),
@@ -93,11 +94,11 @@ def streamed_workers(policy: Policy, finish: Steps) -> dict[str, Any]:
     ]  # fmt: skip
     ride: Steps = [
         {"alloc": ["d_tails"]},
-        {"run": "batch_add"},
+        {"run": "batch_add", "at": "gpu", "reads": {"srs": "96*(l + a + b_g1) + 192*b_g2"}},
         {"acquire": "tails_mutex"},
         {"alloc": ["tail_temps"]},
-        {"run": "tail_msm"},
-        {"run": "b_g2_msm", "cost": "b_g2_msm_gpu"},
+        {"run": "tail_msm", "at": "gpu"},
+        {"run": "b_g2_msm", "at": "gpu"},
         {"free": ["tail_temps", "d_tails"]},
         {"release": "tails_mutex"},
     ]

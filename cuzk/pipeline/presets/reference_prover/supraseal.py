@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from cuzk.model.policy import Policy
+from cuzk.pipeline.presets.partition import KEY_READS
 from cuzk.pipeline.steps import Pipeline
 
 Steps = list[dict[str, Any]]
@@ -67,7 +68,7 @@ def supraseal(name: str, policy: Policy) -> Pipeline:
         "prep": {"start": "spawned", "steps": [
             {"alloc": ["bitmaps", "tails"]}, prep, {"spawn": "b_g2", "as": "b_g2"},
         ]},
-        "b_g2": {"start": "spawned", "steps": [{"run": "b_g2_msm"}]},
+        "b_g2": {"start": "spawned", "steps": [{"run": "b_g2_msm", "reads": KEY_READS["b_g2_msm"]}]},
         "dealloc": {"start": "spawned", "steps": [{"run": "dealloc_native"}, {"free": ["bitmaps", "tails"]}]},
     }  # fmt: skip
     if policy.prove_api == "split":
@@ -87,16 +88,18 @@ def _arrival(own: bool) -> Steps:
 
 
 def _gpu_worker(policy: Policy, own: bool, registered: bool) -> Steps:
-    ntt_h = {"run": "ntt_h"} if registered else {"run": "ntt_h", "cost": "ntt_h_pageable"}
+    ntt_h: dict[str, Any] = {"run": "ntt_h", "at": "gpu"}
+    if not registered:
+        ntt_h["cost"] = "ntt_h_pageable"
     steps: Steps = [
         {"get": "ready"},
         {"spawn": "prep", "as": "prep"},
         {"acquire": "gpu_mutex"},
         {"alloc": ["d_a", "d_bc"]}, ntt_h, {"free": ["d_bc"]},
-        {"alloc": ["msm_h_temps"]}, {"run": "msm_h"}, {"free": ["msm_h_temps"]},
+        {"alloc": ["msm_h_temps"]}, {"run": "msm_h", "at": "gpu", "reads": KEY_READS["msm_h"]}, {"free": ["msm_h_temps"]},
         {"join": "prep"},
-        {"alloc": ["batch_add_temps"]}, {"run": "batch_add"}, {"free": ["batch_add_temps"]},
-        {"run": "tail_msm"},
+        {"alloc": ["batch_add_temps"]}, {"run": "batch_add", "at": "gpu", "reads": KEY_READS["batch_add"]}, {"free": ["batch_add_temps"]},
+        {"run": "tail_msm", "at": "gpu", "reads": KEY_READS["tail_msm"]},
         {"release": "gpu_mutex"},
         # from here to its next lock a worker takes about as long as a waiter takes to wake: the mutex goes to either
         {"run": "gpu_overhead"},

@@ -1,7 +1,7 @@
-"""The reference system's pipeline (cuzk daemon, SUPRASEAL_C2) as steps, from a fully resolved policy.
+"""Partitions (or whole proofs) through synthesis, a GPU worker and a finaliser, as steps from a fully resolved policy.
 
-Each order-sensitive option of the policy moves, adds or removes lines here and nowhere else. Sources: the phases and
-buffers of the reference system as described in docs/pipeline.md.
+Each order-sensitive option of the policy moves, adds or removes lines here and nowhere else; where a step runs and what it
+reads stands in the step. Sources: the phases of the reference system as described in docs/pipeline.md.
 """
 
 from __future__ import annotations
@@ -10,28 +10,41 @@ from collections.abc import Sequence
 from typing import Any
 
 from cuzk.model.policy import Policy
-from cuzk.pipeline.presets.buffers import buffers
-from cuzk.pipeline.presets.streamed import streamed_buffers, streamed_workers, streams
 from cuzk.pipeline.steps import Pipeline
 
 Steps = list[dict[str, Any]]
 ABC = ["a", "b", "c"]
 HOST_SPLITS = ["bitmaps", "tails"]
+KEY_READS = {
+    "msm_h": {"srs": "96*h"},
+    "batch_add": {"srs": "96*(l + a + b_g1)"},
+    "tail_msm": {"srs": "96*(tail_l + tail_a + tail_b)"},
+    "b_g2_msm": {"srs": "192*b_g2"},
+}
+"""What each sum reads of the key: whole lists for dense scalars and for bitmaps, single points for tails."""
+MATRICES = {"pce": "pce_template if matrices_template else pce"}
 SPAWN_B_G2: Steps = [{"spawn": "b_g2", "as": "b_g2"}]
 
 
-def reference(name: str, policy: Policy) -> Pipeline:
-    """The workers, buffers, locks, permits and channels of one phase under `policy` (no option may be open)."""
-    whole = name == "phase2"
+def _on_gpu(step: str) -> dict[str, Any]:
+    return {"run": step, "at": "gpu"}
+
+
+def partition_pipeline(
+    name: str, policy: Policy, buffers: dict[str, Any], *, whole: bool = False, whole_call: bool = False, trims: bool = True,
+    other_workers: dict[str, Any] | None = None, other_locks: dict[str, Any] | None = None
+) -> Pipeline:
+    """The workers, locks, permits and channels under `policy` (no option may be open) around `buffers`.
+
+    `whole`: ten circuits are synthesised and proved together; `whole_call`: the lock covers the whole call; `trims`: the device
+    pool gives its cache back before each pre-stage; `other_workers`, `other_locks`: those that a preset has in place of, or
+    beside, the usual ones.
+    """
     vectors = ABC[:2] if policy.quotient == "c-free" else ABC
-    sizes = buffers(policy, vectors, whole)
     workers: dict[str, Any] = {
         "synthesis": {"start": "proof" if whole else "partition", "steps": _synthesis(policy, vectors, whole)},
-        "gpu": {"start": "pool", "per": "gpu", "count": "gw", "steps": _gpu_worker(name, policy, vectors)},
+        "gpu": {"start": "pool", "per": "gpu", "count": "gw", "steps": _gpu_worker(policy, vectors, whole_call, trims)},
     }
-    if policy.prover == "cuzk" and streams(policy):
-        sizes = streamed_buffers(policy, sizes)
-        workers |= streamed_workers(policy, [{"spawn": "finaliser", "moves": True}])
     if policy.prep_msm == "cpu":
         workers["prep"] = {"start": "spawned", "steps": _prep(policy)}
     if policy.b_g2_msm == "cpu":
@@ -43,11 +56,11 @@ def reference(name: str, policy: Policy) -> Pipeline:
             workers[f"dealloc_{path}"] = {"start": "spawned", "steps": _dealloc(path, policy, vectors)}
     return Pipeline.model_validate({
         "name": name, "preset": name,
-        "buffers": sizes,
-        "locks": _locks(policy),
+        "buffers": buffers,
+        "locks": _locks(policy) | (other_locks or {}),
         "permits": _permits(policy),
         "channels": {"synthesized": {"capacity": str(policy.channel_capacity)}},
-        "workers": workers,
+        "workers": workers | (other_workers or {}),
     })  # fmt: skip
 
 
@@ -57,8 +70,6 @@ def _locks(policy: Policy) -> dict[str, Any]:
     for path in _paths(policy):
         if _dealloc_mode(policy, path) == "async-serialised":
             locks[f"dealloc_{path}_mutex"] = {"per": "host"}
-    if streams(policy):
-        locks["tails_mutex"] = {"per": "gpu", "order": policy.lock_order}
     return locks
 
 
@@ -84,7 +95,7 @@ def _synthesis(policy: Policy, vectors: list[str], whole: bool) -> Steps:
     else:
         steps += [{"run": "witness"}]
         if on_cpu:
-            steps += [{"alloc": ["witness_copy", *vectors]}, {"run": "matvec"}, {"free": ["witness_copy"]}]
+            steps += [{"alloc": ["witness_copy", *vectors]}, {"run": "matvec", "reads": MATRICES}, {"free": ["witness_copy"]}]
     give_back: Steps = [{"release": "synthesis"}]
     send: Steps = [{"put": "synthesized"}]
     if policy.permit_returns == "after-synthesis":
@@ -93,8 +104,7 @@ def _synthesis(policy: Policy, vectors: list[str], whole: bool) -> Steps:
     return steps + send + (give_back if policy.permit_returns == "after-send" else [])
 
 
-def _gpu_worker(name: str, policy: Policy, vectors: list[str]) -> Steps:
-    whole_call = name in ("phase2", "phase7")
+def _gpu_worker(policy: Policy, vectors: list[str], whole_call: bool, trims: bool) -> Steps:
     two_locks = policy.gpu_locks == "compute+memory"
     kernels_lock = "compute_mutex" if two_locks else "gpu_mutex"
     pins = policy.prestage != "off"
@@ -108,11 +118,11 @@ def _gpu_worker(name: str, policy: Policy, vectors: list[str]) -> Steps:
     lock: Steps = [{"acquire": kernels_lock}]
     if policy.permit_returns == "after-gpu-start":
         lock.append({"release": "synthesis"})
-    stage = _prestage(policy, vectors)
+    stage = _prestage(policy, vectors, trims)
     if two_locks:
         # without room ahead of its turn, a worker allocates under the compute lock, as without pre-staging
         change: Steps = [{"release": "memory_mutex"}, *lock]
-        before = [{"acquire": "memory_mutex"}, *_prestage(policy, vectors, after_fast=change, before_slow=change)]
+        before = [{"acquire": "memory_mutex"}, *_prestage(policy, vectors, trims, after_fast=change, before_slow=change)]
     elif policy.prestage == "before-mutex":
         before = [*stage, *lock]
     else:
@@ -135,7 +145,11 @@ def _gpu_worker(name: str, policy: Policy, vectors: list[str]) -> Steps:
 
 
 def _prestage(
-    policy: Policy, vectors: list[str], after_fast: Sequence[dict[str, Any]] = (), before_slow: Sequence[dict[str, Any]] = ()
+    policy: Policy,
+    vectors: list[str],
+    trims: bool,
+    after_fast: Sequence[dict[str, Any]] = (),
+    before_slow: Sequence[dict[str, Any]] = (),
 ) -> Steps:
     """Device buffers and uploads. The slow arm allocates the same buffers and uploads pageable memory, blocking."""
     parts = [("d_a", ["a"], "a_uploaded"), ("d_bc", vectors[1:], "bc_uploaded")]
@@ -154,8 +168,8 @@ def _prestage(
         fast += [{"copy": device, "from": hosts, "on": "copy"}, {"record": event, "on": "copy"}]
     fast += after_fast
     guard = f"{policy.prestage_guard or 0}B"
-    # cuzk's buffers all come from one pool: what it keeps serves them, and to give it back first would wait for the device
-    trim: Steps = [{"trim": "vram:$gpu"}] if policy.prover == "reference" else []
+    # where all buffers come from one pool, what it keeps serves them, and to give it back first would wait for the device
+    trim: Steps = [{"trim": "vram:$gpu"}] if trims else []
     return [
         *trim,
         {"try_alloc": wanted, "guard": guard, "then": fast, "else": slow},
@@ -164,7 +178,9 @@ def _prestage(
 
 
 def _kernels(policy: Policy, free_d_bc: Steps) -> Steps:
-    msm_h: dict[str, Any] = {"run": "msm_h", "on": "compute", "uses": ["d_a", "buckets", "msm_h_temps"]}
+    msm_h: dict[str, Any] = {
+        **_on_gpu("msm_h"), "on": "compute", "reads": KEY_READS["msm_h"], "uses": ["d_a", "buckets", "msm_h_temps"],
+    }  # fmt: skip
     if policy.msm_sync == "each-batch":
         msm_h["cost"] = "msm_h_each_batch"
     on_device: dict[str, Any] = {"on": "compute", "uses": ["d_a", "d_bc"]}
@@ -172,15 +188,15 @@ def _kernels(policy: Policy, free_d_bc: Steps) -> Steps:
     if policy.prep_msm == "gpu":
         steps = [
             {"alloc": ["d_splits"]},
-            {"run": "prep_msm", "cost": "prep_msm_gpu", "on": "compute", "uses": ["d_w", "d_splits"]},
+            {**_on_gpu("prep_msm"), "on": "compute", "uses": ["d_w", "d_splits"]},
         ]
     if policy.matvec == "gpu":
-        steps += [{"run": "matvec", "cost": "matvec_gpu", "on": "compute", "uses": ["d_w", "d_a", "d_bc"]}]
+        steps += [{**_on_gpu("matvec"), "on": "compute", "reads": MATRICES, "uses": ["d_w", "d_a", "d_bc"]}]
     if steps:
         steps += [{"record": "rows_done", "on": "compute"}, {"wait": "rows_done"}, {"free": ["d_w"]}]
     if policy.prep_msm == "gpu" and policy.b_g2_msm == "cpu":
         steps += [{"alloc": HOST_SPLITS}, *SPAWN_B_G2]  # the split comes back for it
-    steps += [{"run": "ntt_h", **on_device}, {"record": "ntt_done", "on": "compute"}, {"wait": "ntt_done"}]
+    steps += [{**_on_gpu("ntt_h"), **on_device}, {"record": "ntt_done", "on": "compute"}, {"wait": "ntt_done"}]
     if policy.free_d_bc == "after-ntt":
         steps += free_d_bc
     steps += [
@@ -190,11 +206,12 @@ def _kernels(policy: Policy, free_d_bc: Steps) -> Steps:
         # allocations and synchronisation that a lone worker hides beside prep_msm
         {"run": "gpu_overhead", "cost": "gpu_sync"},
         *([{"join": "prep"}] if policy.prep_msm == "cpu" else []),
-        {"alloc": ["batch_add_temps"]}, {"run": "batch_add"}, {"free": ["batch_add_temps"]},
-        {"alloc": ["tail_temps"]}, {"run": "tail_msm"}, {"free": ["tail_temps"]},
+        {"alloc": ["batch_add_temps"]}, {**_on_gpu("batch_add"), "reads": KEY_READS["batch_add"]}, {"free": ["batch_add_temps"]},
+        {"alloc": ["tail_temps"]}, {**_on_gpu("tail_msm"), "reads": KEY_READS["tail_msm"]}, {"free": ["tail_temps"]},
     ]  # fmt: skip
     if policy.b_g2_msm == "gpu":
-        steps += [{"alloc": ["b_g2_temps"]}, {"run": "b_g2_msm", "cost": "b_g2_msm_gpu"}, {"free": ["b_g2_temps"]}]
+        b_g2 = {**_on_gpu("b_g2_msm"), "reads": KEY_READS["b_g2_msm"]}
+        steps += [{"alloc": ["b_g2_temps"]}, b_g2, {"free": ["b_g2_temps"]}]
     steps += [{"free": ["buckets", "d_a", *(["d_splits"] if policy.prep_msm == "gpu" else [])]}]
     if policy.free_d_bc == "before-unlock":
         steps += free_d_bc
@@ -209,7 +226,7 @@ def _prep(policy: Policy) -> Steps:
 
 
 def _b_g2() -> Steps:
-    return [{"alloc": ["b_g2_buckets"]}, {"run": "b_g2_msm"}, {"free": ["b_g2_buckets"]}]
+    return [{"alloc": ["b_g2_buckets"]}, {"run": "b_g2_msm", "reads": KEY_READS["b_g2_msm"]}, {"free": ["b_g2_buckets"]}]
 
 
 def _finish(policy: Policy, vectors: list[str]) -> Steps:
