@@ -118,7 +118,7 @@ def prove(name: str, key: Any, witness: Any, policy: str, proofs: int, partition
           vram_bytes: int | None = None) -> dict[str, Any]:  # fmt: skip
     """One run, as `cuzk run` does it, predicted first if there is an earlier run's trace to learn from. The first `warm`
     partitions do not count in the steps' times. `vram_bytes`: what the books have of a GPU."""
-    from cuzk.exec.run import Proving, bind, prove_with
+    from cuzk.exec.run import Proving, bind_key, prove_with
     from cuzk.model import load_scenario
 
     path = work / "scenario.yaml"
@@ -129,7 +129,7 @@ def prove(name: str, key: Any, witness: Any, policy: str, proofs: int, partition
         capped = tuple(gpu.model_copy(update={"vram": vram_bytes}) for gpu in scenario.machine.gpus)
         scenario = scenario.model_copy(update={"machine": scenario.machine.model_copy(update={"gpus": capped})})
     idle_bytes = process_resident_bytes()
-    bound = bind(scenario, key, [witness], Proving(str(key.path), ()), idle_bytes=idle_bytes, make_device=make_device)
+    bound = bind_key(scenario, key, [witness], Proving(str(key.path), ()), idle_bytes=idle_bytes, make_device=make_device)
     trace = traces / f"{name}.jsonl"
     say(f"{name}: {proofs} proofs of {partitions}, {policy}")
     predicted = predict(bound.scenario, learn_from, work / "calibration.yaml") if learn_from else None

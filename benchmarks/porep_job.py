@@ -76,7 +76,7 @@ def run(
     makers: int,
 ) -> dict[str, Any]:
     """One run of the executor on C1 outputs; from before anything is opened."""
-    from cuzk.exec.run import Proving, bind, open_sectors, prove_with
+    from cuzk.exec.run import Proving, bind_key, open_sectors, prove_with
     from cuzk.model import load_scenario
 
     path = work / "scenario.yaml"
@@ -85,7 +85,7 @@ def run(
     start_s = time.perf_counter()
     key, sectors = open_sectors(str(key_file), tuple(map(str, c1_files)), makers)
     proving = Proving(str(key_file), ())
-    bound = bind(load_scenario(path), key, sectors, proving, idle_bytes=idle_bytes, make_device=make_device)
+    bound = bind_key(load_scenario(path), key, sectors, proving, idle_bytes=idle_bytes, make_device=make_device)
     opened_s = time.perf_counter() - start_s
     say(f"{name}: {proofs} proofs of {bound.scenario.circuit.partitions}, {policy}; opened in {opened_s:.2f} s")
     done_s: list[float] = []

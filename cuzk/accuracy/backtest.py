@@ -181,9 +181,9 @@ def _row(found: Case, metric: str, measured: float | str, prediction: Prediction
 def rule_of_thumb(found: Case, metric: str) -> float | None:
     """The rule that operators reckon with: 69 + 20·pw GiB; for the pace, the slower of synthesis (36.5 s a partition, pw at once)
     and the GPU (the kernels' printed time a partition)."""
-    from cuzk.pipeline.plan import compile
+    from cuzk.pipeline.program import bind
 
-    policy, pipeline = compile(found.scenario).policy, found.scenario.pipeline
+    policy, pipeline = bind(found.scenario).policy, found.scenario.pipeline
     if pipeline == "phase2" or policy.pw is None:
         return None
     if metric == "peak_ram_gib":

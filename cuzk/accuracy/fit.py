@@ -21,7 +21,7 @@ from cuzk.accuracy.recipe import Recipe
 from cuzk.accuracy.scenarios import Case, Unscored, case
 from cuzk.errors import InputError
 from cuzk.model.calibration import Calibration
-from cuzk.pipeline.plan import compile
+from cuzk.pipeline.program import bind
 from cuzk.sim.sweeps import in_parallel
 
 SPREAD = {"s_per_proof": 0.015, "steady_s_per_proof": 0.015, "prove_s": 0.025, "peak_ram_gib": 0.03}
@@ -101,7 +101,7 @@ def _with(found: Case, calibration: Calibration) -> Any:
 
 def _residual(found: Case, metric: str, value: float | str, samples: Sequence[Sample]) -> float:
     if metric == "oom":
-        limit = compile(found.scenario).pools["ram"] / 2**30
+        limit = bind(found.scenario).pools["ram"] / 2**30
         peak = statistics.fmean(s.peak_ram_gib for s in samples)
         if value == "vram":
             return 0.0
@@ -117,7 +117,7 @@ def _residual(found: Case, metric: str, value: float | str, samples: Sequence[Sa
 
 def fold_of(found: Case) -> tuple[Any, ...]:
     """Points that differ in less than phase, pw and gw stay together when some are left out."""
-    policy = compile(found.scenario).policy
+    policy = bind(found.scenario).policy
     return str(found.scenario.pipeline).removesuffix("-prefix"), policy.pw, policy.gw, found.batch
 
 

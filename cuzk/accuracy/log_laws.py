@@ -76,11 +76,11 @@ def _names(base: Calibration, size: Circuit, policy: dict[str, Any]) -> dict[str
     from cuzk.accuracy.scenarios import machine
     from cuzk.model.policy import Policy
     from cuzk.model.scenario import Scenario
-    from cuzk.pipeline.plan import compile
+    from cuzk.pipeline.program import bind
 
     scenario = Scenario(machine=machine("zen4-96c-755g-5070ti"), circuit=size, pipeline="phase12", calibration=base,
                         policy=Policy.model_validate(policy))  # fmt: skip
-    return compile(scenario).names(size)
+    return bind(scenario).names(size)
 
 
 def held_back(log: DaemonLog, key: str, out: LogFit) -> list[float]:

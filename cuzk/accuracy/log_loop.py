@@ -130,9 +130,9 @@ def _workload(log: DaemonLog, scenario: Scenario) -> Any:
 
 
 def _numbers(scenario: Scenario) -> dict[str, Any]:
-    from cuzk.pipeline.plan import compile
+    from cuzk.pipeline.program import bind
 
-    return compile(scenario).names(scenario.circuit)
+    return bind(scenario).names(scenario.circuit)
 
 
 def _scaled(base: Calibration, factors: dict[str, float], targets: list[Target], scenario: Scenario, name: str) -> Calibration:

@@ -10,10 +10,11 @@ from cuzk.accuracy.scenarios import Case
 from cuzk.errors import InputError
 from cuzk.model.calibration import Calibration
 from cuzk.model.scenario import Scenario
-from cuzk.pipeline.plan import compile
+from cuzk.pipeline.program import bind
 from cuzk.sim.bands import OUTSIDE_ERROR, Band, band, widened
-from cuzk.sim.engine import Options
-from cuzk.sim.run import run_plan
+from cuzk.sim.costs import Draw
+from cuzk.sim.options import Options
+from cuzk.sim.run import run_program
 from cuzk.sim.sweeps import in_parallel
 
 GIB = 1 << 30
@@ -55,9 +56,9 @@ def sample(
 
     `order`: seed of another legal order of what happens at one instant.
     """
-    plan = compile(scenario)
-    result = run_plan(plan, seed, Options(unlimited_ram=True, errors=errors, extra_error=extra_error, shuffle=order))
-    oom = "vram" if result.oom else "ram" if result.peak_ram_bytes > plan.pools["ram"] else "none"
+    program = bind(scenario)
+    result = run_program(program, seed, Options(unlimited_ram=True, draw=Draw(errors, extra_error), shuffle=order))
+    oom = "vram" if result.oom else "ram" if result.peak_ram_bytes > program.pools["ram"] else "none"
 
     def a_proof(batch_s: float | None) -> float | None:
         return None if batch_s is None else batch_s / batch
@@ -103,7 +104,7 @@ def _nth(case: Case, n: int, far: bool) -> Sample | str:
 
 
 def _outside(scenario: Scenario) -> list[str]:
-    names = {k: v for k, v in compile(scenario).names(scenario.circuit).items() if isinstance(v, (int, float))}
+    names = {k: v for k, v in bind(scenario).names(scenario.circuit).items() if isinstance(v, (int, float))}
     return scenario.calibration.outside(names) if scenario.calibration else []
 
 

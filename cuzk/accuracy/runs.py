@@ -20,10 +20,11 @@ from cuzk.model.machine import Machine
 from cuzk.model.policy import Policy
 from cuzk.model.scenario import Scenario
 from cuzk.model.workload import Workload
-from cuzk.pipeline.plan import Plan, compile
+from cuzk.pipeline.program import Program, bind
 from cuzk.sim.bands import OUTSIDE_ERROR
-from cuzk.sim.engine import Options
-from cuzk.sim.run import run_plan
+from cuzk.sim.costs import Draw
+from cuzk.sim.options import Options
+from cuzk.sim.run import run_program
 from cuzk.sim.sweeps import in_parallel
 
 MACHINE = "h200-16c-126g"
@@ -131,9 +132,9 @@ class RunSample:
     oom: bool
 
 
-def sample_run(plan: Plan, seed: int, errors: int | None, extra: float) -> RunSample:
-    result = run_plan(plan, seed, Options(errors=errors, extra_error=extra))
-    resident = sum(size for _, pool, size in plan.residents() if pool in ("ram", "pinned"))
+def sample_run(program: Program, seed: int, errors: int | None, extra: float) -> RunSample:
+    result = run_program(program, seed, Options(draw=Draw(errors, extra)))
+    resident = sum(resident.nbytes for resident in program.residents if resident.pool in ("ram", "pinned"))
     vram = result.peaks["vram:0"]
     # the driver's pool takes all that is left before it gives up, and keeps it
     top = vram.capacity_bytes if result.oom is not None and result.oom.pool == "vram:0" else vram.resident_bytes
@@ -168,15 +169,15 @@ def predicted_rows(
     wanted = set(chosen) if chosen is not None else None
     todo = [(run, m) for run in runs.runs if (wanted is None or run.id in wanted) and (m := measured(run))]
     out.not_scored += [(r.id, "*", "no figure that is scored") for r in runs.runs if not measured(r)]
-    plans = [compile(scenario_of(run, runs, calibration)) for run, _ in todo]
-    far = [_outside(plan) for plan in plans]
+    programs = [bind(scenario_of(run, runs, calibration)) for run, _ in todo]
+    far = [_outside(program) for program in programs]
     jobs = [
         partial(sample_run, p, 1 + n, 1 + n if n else None, OUTSIDE_ERROR if f and n else 0.0)
-        for p, f in zip(plans, far, strict=True)
+        for p, f in zip(programs, far, strict=True)
         for n in range(seeds)
     ]
     if progress:
-        progress(f"{len(plans)} runs x {seeds} seeds")
+        progress(f"{len(programs)} runs x {seeds} seeds")
     samples = in_parallel(jobs, processes)
     rows: list[Row] = []
     used = set(calibration.points)
@@ -193,9 +194,9 @@ def predicted_rows(
     return rows
 
 
-def _outside(plan: Plan) -> list[str]:
-    scenario = plan.scenario
-    names = {k: v for k, v in plan.names(scenario.circuit).items() if isinstance(v, (int, float))}
+def _outside(program: Program) -> list[str]:
+    scenario = program.scenario
+    names = {k: v for k, v in program.names(scenario.circuit).items() if isinstance(v, (int, float))}
     return scenario.calibration.outside(names) if scenario.calibration else []
 
 

@@ -21,7 +21,7 @@ from cuzk.model.machine import Machine
 from cuzk.model.policy import Policy
 from cuzk.model.scenario import Scenario, load_part
 from cuzk.model.workload import Workload
-from cuzk.pipeline.presets import PHASES
+from cuzk.pipeline.presets.reference_prover.phases import PHASES
 
 GIB = 1 << 30
 PROOFS = {7: 5, 8: 5, 9: 20, 11: 20, 12: 20}

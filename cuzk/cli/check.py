@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 from typing import TYPE_CHECKING, Any
 
 from cuzk.cli.scenario_args import add_scenario, load
 
 if TYPE_CHECKING:
-    from cuzk.model.scenario import Scenario
-    from cuzk.pipeline.steps import Pipeline
+    from cuzk.pipeline.program import Program
 
 
 def add_parser(subparsers: Any) -> None:
@@ -23,40 +21,50 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     from cuzk.model.units import fmt_gib
     from cuzk.pipeline.bounds import bounds
-    from cuzk.pipeline.plan import compile
+    from cuzk.pipeline.program import bind
 
-    scenario = load(args)
-    plan = compile(scenario, unending=True)
-    rows = findings(scenario, plan.pipeline)
+    program = bind(load(args))
+    rows = findings(program)
     failed = any(row["severity"] == "error" for row in rows)
-    most = [] if failed else bounds(plan)  # of steps that are wrong there is no bound
+    most = [] if failed else bounds(program)  # of steps that are wrong there is no bound
     if args.json:
-        pools = {b.pool: {"at_most_bytes": b.at_most_bytes, "capacity_bytes": b.capacity_bytes, "why": b.why} for b in most}
+        pools = {
+            b.pool: {
+                "at_most_bytes": b.at_most_bytes,
+                "needs_bytes": b.needs_bytes,
+                "capacity_bytes": b.capacity_bytes,
+                "verdict": b.verdict,
+                "why": b.why,
+            }
+            for b in most
+        }
         print(json.dumps({"schema_version": 1, "findings": rows, "bounds": pools}, indent=2))
     else:
         for row in rows:
             print(f"{row['where']}: {row['severity']}: {row['message']}")
         for bound in most:
-            fits = "always fits" if bound.at_most_bytes <= bound.capacity_bytes else "may not fit"
             most_gib, limit_gib = fmt_gib(bound.at_most_bytes), fmt_gib(bound.capacity_bytes)
-            print(f"{bound.pool}: at most {most_gib} of {limit_gib}: {fits} ({bound.why})")
+            needs = f", {fmt_gib(bound.needs_bytes)} needed at least" if bound.verdict == "cannot fit" else ""
+            print(f"{bound.pool}: at most {most_gib} of {limit_gib}: {bound.verdict}{needs} ({bound.why})")
         if not rows:
-            print(f"{plan.pipeline.name}: no faults found")
-    return 2 if failed else 0
+            print(f"{program.pipeline.name}: no faults found")
+    if failed:
+        return 2
+    return 3 if any(bound.verdict == "cannot fit" for bound in most) else 0
 
 
-def findings(scenario: Scenario, pipeline: Pipeline) -> list[dict[str, str]]:
+def findings(program: Program) -> list[dict[str, str]]:
     """{severity, where (file:line:col if it was written in a file), path, message} of each fault."""
     from cuzk.pipeline.check import check
 
+    scenario = program.scenario
     inline = isinstance(scenario.pipeline, dict)
     return [
-        {"severity": f.severity, "where": str(scenario.where("pipeline", *_keys(f.path))) if inline else f.path,
-         "path": f.path, "message": f.message}
-        for f in check(pipeline)
-    ]  # fmt: skip
-
-
-def _keys(path: str) -> list[str | int]:
-    """`workers.gpu.steps[3].then[0]` → its keys."""
-    return [int(part) if part.isdigit() else part for part in re.findall(r"[^.\[\]]+", path)]
+        {
+            "severity": f.severity,
+            "where": str(scenario.where("pipeline", *f.place)) if inline else f.path,
+            "path": f.path,
+            "message": f.message,
+        }
+        for f in check(program)
+    ]

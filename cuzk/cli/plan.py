@@ -172,10 +172,10 @@ def _document(scenario: Scenario, found: Found, wanted: Wanted, catalogue: Any) 
 
 def _toml(found: Found, scenario: Scenario) -> str:
     from cuzk.daemon.emit import toml_text
-    from cuzk.pipeline.plan import compile
+    from cuzk.pipeline.program import bind
 
     best = found.best[0]
-    policy = compile(best.scenario).policy
+    policy = bind(best.scenario).policy
     return toml_text(policy, scenario.machine, scenario.circuit, f"Written by: cuzk plan {scenario.name}")
 
 

@@ -226,7 +226,16 @@ def _prove(
     args: argparse.Namespace, scenario: Scenario, numbers: tuple[int, ...]
 ) -> tuple[RunResult, dict[str, Any] | None, list[str]]:
     """Real proofs."""
-    from cuzk.exec.run import Proving, prepare, progress_line, prove_with
+    from cuzk.exec.run import Proving, own_pipeline, prepare, progress_line, prove_with
+    from cuzk.pipeline.program import bind
+
+    own = own_pipeline(scenario)
+    if own is not scenario:
+        print(
+            f"cuzk: {scenario.pipeline} describes the reference prover: its options are run by our own pipeline (own)",
+            file=sys.stderr,
+        )
+    bind(own)  # what does not go together is said before any file is opened
 
     proving = Proving(args.key, tuple(args.witness), args.r1cs, args.threads, args.insecure_seed, tuple(args.c1),
                       args.makers, numbers)  # fmt: skip

@@ -18,11 +18,11 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from cuzk.pipeline.plan import compile
+    from cuzk.pipeline.program import bind
     from cuzk.report.pipeline_text import pipeline_text
 
-    plan = compile(load(args))
-    data = plan.pipeline.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    program = bind(load(args))
+    data = program.pipeline.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     if args.yaml:
         from ruamel.yaml import YAML
 
@@ -34,5 +34,5 @@ def run(args: argparse.Namespace) -> int:
 
         print(json.dumps({"schema_version": 1, "pipeline": data}, indent=2))
     else:
-        print(pipeline_text(plan))
+        print(pipeline_text(program))
     return 0

@@ -88,9 +88,9 @@ def _deploy(scenario: Scenario, document: dict[str, Any]) -> list[tuple[str, str
 def _vet(scenario: Scenario, result: SimResult) -> None:
     """A pipeline that a user wrote can run here and still be wrong on a machine: what `cuzk check` says of it is noted."""
     from cuzk.cli.check import findings
-    from cuzk.pipeline.plan import compile
+    from cuzk.pipeline.program import bind
 
-    errors = [row for row in findings(scenario, compile(scenario).pipeline) if row["severity"] == "error"]
+    errors = [row for row in findings(bind(scenario)) if row["severity"] == "error"]
     result.warnings += [f"cuzk check: {row['where']}: {row['message']}" for row in errors]
 
 

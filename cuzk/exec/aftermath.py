@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 from cuzk.errors import CuzkError, describe
 from cuzk.exec.result import Outcome, Peak
-from cuzk.pipeline.arbiter import OutOfMemory, Token
+from cuzk.pipeline.pools import OutOfMemory
+from cuzk.pipeline.sets import PartitionSet
 from cuzk.trace.event import Event
 
 LANE = "system"
@@ -42,9 +43,9 @@ def _first_oom(events: Sequence[Event]) -> tuple[float, OutOfMemory] | None:
     event = next((e for e in events if e.kind == "oom"), None)
     if event is None:
         return None
-    token = Token(event.proof, event.partition or 0) if event.proof is not None else None
+    pset = PartitionSet(event.proof, event.partition or 0) if event.proof is not None else None
     oom = OutOfMemory(event.pool or "", event.name, event.bytes or 0, event.reserved or 0, event.capacity or 0,
-                      event.holders or [], token)  # fmt: skip
+                      event.holders or [], pset)  # fmt: skip
     return event.t, oom
 
 

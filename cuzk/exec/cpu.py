@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from cuzk.errors import InputError, ProofInvalid
-from cuzk.exec.device import Allocation, Fence, HostStream, Stream, Work, timed_steps
-from cuzk.exec.sets import Set
+from cuzk.exec.device import Allocation, Fence, HostStream, Stream, Work, timed_ops
+from cuzk.exec.sets import RealSet
 from cuzk.groth16.assignments import Assignments
 from cuzk.groth16.formats.proof import Proof
 from cuzk.groth16.key import ProvingKey
@@ -25,8 +25,8 @@ from cuzk.groth16.prover.run import check
 from cuzk.groth16.prover.state import ProofState
 from cuzk.groth16.verify import Verifier
 from cuzk.native.memory import PAGE, HostBuffer, process_resident_bytes
-from cuzk.pipeline.plan import Plan
-from cuzk.pipeline.steps import Copy, Run
+from cuzk.pipeline import ops
+from cuzk.pipeline.program import Program
 
 _M_MMAP_THRESHOLD = -3
 _MMAP_FROM_BYTES = 1 << 18
@@ -56,7 +56,7 @@ class _Real:
 
     name: str
     pool: str
-    set: Set | None
+    pset: RealSet | None
     memory: HostBuffer | None
 
 
@@ -81,25 +81,26 @@ class CpuDevice:
 
     # -- life --------------------------------------------------------------------------------------------
 
-    def open(self, plan: Plan) -> None:
-        for step in timed_steps(plan.pipeline):
-            if isinstance(step, Run) and step.run not in BODIES:
-                raise InputError(f"the cpu device has no body for step '{step.run}'; it has {', '.join(BODIES)}")
-            if isinstance(step, Copy) and step.copy_ not in ("d_a", "d_bc", "d_w"):
-                raise InputError(f"this device cannot copy to '{step.copy_}'; it knows d_a, d_bc and d_w")
-        self._plan = plan
-        self._whole = any(worker.start == "proof" for worker in plan.pipeline.workers.values())
-        self._fences = [Fence() for _ in range(max(1, plan.gpus))]
+    def open(self, program: Program) -> None:
+        for op in timed_ops(program):
+            if isinstance(op, ops.Run) and op.name not in BODIES:
+                message = f"the {self.name} device has no body for step '{op.name}'; it has {', '.join(BODIES)}"
+                raise program.error(op.place, message)
+            if isinstance(op, ops.Copy) and op.target not in ("d_a", "d_bc", "d_w"):
+                raise program.error(op.place, f"this device cannot copy to '{op.target}'; it knows d_a, d_bc and d_w")
+        self._program = program
+        self._whole = program.whole
+        self._fences = [Fence() for _ in range(max(1, program.gpus))]
         # numpy's large arrays become mappings of their own, which free() gives back to the system at once
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _MMAP_FROM_BYTES)
 
     def close(self) -> None:
         pass
 
-    def begin(self, set: Set) -> None:
-        parts = list(range(set.circuit.partitions)) if self._whole else [set.token.partition]
+    def begin(self, pset: RealSet) -> None:
+        parts = list(range(self._program.circuits[pset.circuit].partitions)) if self._whole else [pset.partition]
         states = [ProofState(self.key, self.quotient, self._blinding(), self._threads) for _ in parts]
-        set.state = SetState(states, parts)
+        pset.state = SetState(states, parts)
 
     def take_proof(self, number: int) -> dict[int, tuple[Proof, list[int]]]:
         """Partition -> its verified proof and public signals, of a proof that is complete or has failed. Kept here no longer."""
@@ -112,7 +113,7 @@ class CpuDevice:
     # -- memory ------------------------------------------------------------------------------------------
 
     def allocate(self, request: Allocation) -> Any:
-        if request.set is None:
+        if request.pset is None:
             self._reside(request.buffer.partition(" ")[0])
             return _Real(request.buffer, request.pool, None, None)
         if request.pool.startswith("vram") and request.buffer in ("d_a", "d_bc"):
@@ -120,11 +121,11 @@ class CpuDevice:
             memory = HostBuffer(32 * rows, device_like=True)
             with self._mutex:
                 self._device_buffers.setdefault(request.pool, set()).add(memory)
-            state: SetState = request.set.state
+            state: SetState = request.pset.state
             state.device[request.buffer] = memory.array(np.uint64).reshape(rows, 4)
-            return _Real(request.buffer, request.pool, request.set, memory)
+            return _Real(request.buffer, request.pool, request.pset, memory)
         # the bodies make these arrays; the books hold their size from now on
-        return _Real(request.buffer, request.pool, request.set, None)
+        return _Real(request.buffer, request.pool, request.pset, None)
 
     def _reside(self, what: str) -> None:
         if what == "pce":
@@ -137,7 +138,7 @@ class CpuDevice:
                     points.view(np.uint8).reshape(-1)[::PAGE].sum()  # read a byte of every page: mapped files load then
 
     def free(self, real: _Real) -> None:
-        state: SetState | None = real.set.state if real.set is not None else None
+        state: SetState | None = real.pset.state if real.pset is not None else None
         if state is not None:
             state.device.pop(real.name, None)
             for circuit in state.circuits:
@@ -161,7 +162,7 @@ class CpuDevice:
     # -- work --------------------------------------------------------------------------------------------
 
     def perform(self, work: Work) -> None:
-        state: SetState = work.set.state
+        state: SetState = work.pset.state
         if work.is_copy:
             if len(state.circuits) == 1 and state.circuits[0].a is not None:
                 _lay_out(state.circuits[0], state.device, work.source)
@@ -178,11 +179,11 @@ class CpuDevice:
         for circuit, partition in zip(state.circuits, state.partitions, strict=True):
             if work.cancelled():
                 return
-            steps.witness(circuit, self.assignments.witness(work.set.token.proof, partition))
+            steps.witness(circuit, self.assignments.witness(work.pset.proof, partition))
 
     def _matvec(self, state: SetState, work: Work) -> None:
         self._each(state, work, steps.matvec)
-        if work.on != "host":  # on the device the rows are made where they are used
+        if work.op.stream is not None:  # on the device the rows are made where they are used
             circuit = state.circuits[0]
             _lay_out(circuit, state.device, ("a", "b", "c"))
             circuit.free("a", "b", "c")
@@ -211,15 +212,15 @@ class CpuDevice:
         self._each(state, work, lambda circuit: None if "h" in circuit.sums else steps.msm_h(circuit))
 
     def _epilogue(self, state: SetState, work: Work) -> None:
-        token = work.set.token
+        number = work.pset.proof
         for circuit, partition in zip(state.circuits, state.partitions, strict=True):
             steps.epilogue(circuit)
             check(circuit, self._verifier)
             assert circuit.proof is not None
-            public = self.assignments.public_inputs(token.proof, partition)
+            public = self.assignments.public_inputs(number, partition)
             if public is not None and public != circuit.public:
                 raise ProofInvalid(f"partition {partition}: its witness has other public inputs than its statement")
-            self._verified.setdefault(token.proof, {})[partition] = circuit.proof, circuit.public
+            self._verified.setdefault(number, {})[partition] = circuit.proof, circuit.public
 
     def _nothing(self, state: SetState, work: Work) -> None:
         """Work of a GPU's driver, or of an allocator: here the interpreter's own allocations do it."""

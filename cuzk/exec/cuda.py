@@ -18,17 +18,18 @@ from typing import Any
 from cuzk import native
 from cuzk.errors import DeviceLost, InputError, OutOfMemoryError
 from cuzk.exec.cpu import CpuDevice, SetState
-from cuzk.exec.device import Allocation, Work
-from cuzk.exec.sets import Set
+from cuzk.exec.device import Allocation, Work, timed_ops
+from cuzk.exec.sets import RealSet
 from cuzk.gpu.locking import LockedMemory, lock_in_place, locked_copy
 from cuzk.gpu.matvec import FR_BYTES
 from cuzk.groth16.gpu import assignment
 from cuzk.groth16.gpu.proving_gpu import ProvingGpu, lists_of
 from cuzk.groth16.gpu.sums import Pending, Sums
+from cuzk.groth16.prover import steps
 from cuzk.groth16.prover.quotient import NEEDS_C
 from cuzk.groth16.prover.steps import G1_QUERIES
-from cuzk.model.policy import Policy
-from cuzk.pipeline.plan import Plan
+from cuzk.pipeline import ops
+from cuzk.pipeline.program import Program
 
 HOST_SOURCES = ("a", "b", "c", "aux")
 """Host vectors that are copied to a device."""
@@ -43,7 +44,7 @@ class _Block:
     """Device memory of one buffer of a set."""
 
     buffer: str
-    set: Set | None
+    pset: RealSet | None
     memory: Any
 
 
@@ -65,12 +66,16 @@ class CudaProver(CpuDevice):
 
     # -- life --------------------------------------------------------------------------------------------
 
-    def open(self, plan: Plan) -> None:
+    def open(self, program: Program) -> None:
         """Raises HardwareMissing without a usable GPU, InputError for a pipeline that it cannot walk."""
-        _refuse(plan.policy)
-        self._multiplies, self._splits = plan.policy.matvec == "gpu", plan.policy.prep_msm == "gpu"
-        self._streams = streams_key(plan.policy)
-        super().open(plan)
+        facts = program.facts
+        self._multiplies, self._splits = facts.at("matvec") == "gpu", facts.at("prep_msm") == "gpu"
+        self._sums_g2, self._key_lies = facts.at("b_g2_msm") == "gpu", facts.placed("srs")
+        self._streams = "key_ring" in program.pipeline.buffers
+        for op in timed_ops(program):
+            if isinstance(op, ops.Run) and op.at == "cpu" and op.name in ("ntt_h", "msm_h"):
+                raise program.error(op.place, f"the cuda device does {op.name} on the GPU (at: gpu)")
+        super().open(program)
         if self._whole:
             raise InputError("the cuda device proves partition by partition; this pipeline hands it whole proofs")
         bits = [assignment.is_bits(witness) for witness in self.assignments.examples()]
@@ -81,13 +86,13 @@ class CudaProver(CpuDevice):
                 f"{self.key.path}: matvec: gpu multiplies {'a template' if template else 'rows of CSR'} by a witness of "
                 f"{forms[template]}, this one is of {forms[not template]}"
             )
-        for index in range(max(1, plan.gpus)):
+        for index in range(max(1, program.gpus)):
             gpu = ProvingGpu(self._open_gpu(index))
             self._gpus.append(gpu)
-            _refuse_larger(plan, index, gpu.device.multiprocessors)
-            if f"vram:{index}" in plan.pools:  # the context is there already
-                gpu.device.limit_bytes = plan.pools[f"vram:{index}"] - plan.scenario.machine.gpus[index].context
-            gpu.device.compile(_modules(plan.policy))
+            _refuse_larger(program, index, gpu.device.multiprocessors)
+            if f"vram:{index}" in program.pools:  # the context is there already
+                gpu.device.limit_bytes = program.pools[f"vram:{index}"] - program.scenario.machine.gpus[index].context
+            gpu.device.compile(_modules(program))
             # rows that the GPU makes from a canonical witness are canonical, all others Montgomery
             gpu.place_quotient(self.key, self.quotient, mont=template or not self._multiplies)
         self._turn_s = sys.getswitchinterval()
@@ -107,17 +112,16 @@ class CudaProver(CpuDevice):
 
     def _reside(self, what: str) -> None:
         """Asked once for each pool, so perhaps for every GPU: what is there already stays."""
-        policy = self._plan.policy
         if what == "srs" and self._streams:
-            self._place_lists(policy.srs in ("pinned", "split"))
+            self._place_lists(self._key_lies in ("pinned", "split"))
             return
-        if what != "srs" or policy.srs not in ("vram", "pinned"):
+        if what != "srs" or self._key_lies not in ("vram", "pinned"):
             super()._reside(what)
         for gpu in self._gpus:
             gpu.device.use()
             if what == "srs" and not gpu.points:
-                sums = policy.key_tables == "pair-sums"
-                gpu.place_key(self.key, self.quotient, str(policy.srs), policy.b_g2_msm == "gpu", self._splits, sums)
+                sums = self._program.policy.key_tables == "pair-sums"
+                gpu.place_key(self.key, self.quotient, self._key_lies, self._sums_g2, self._splits, sums)
             if what == "pce" and self._multiplies and not gpu.has_matrices:
                 gpu.place_matrices(self.key, self.quotient, self._splits)
 
@@ -143,24 +147,24 @@ class CudaProver(CpuDevice):
             if gpu.streamed is None:
                 borders = self._locked.borders if self._locked is not None else []
                 gpu.stream_key(self.key, self.quotient, self._lists, request.nbytes, self._locked is not None, borders)
-        if request.set is None or not request.pool.startswith("vram"):
+        if request.pset is None or not request.pool.startswith("vram"):
             return super().allocate(request)
         gpu = self._gpus[request.gpu]
         gpu.device.use()
-        memory = gpu.device.allocate(request.nbytes, f"{request.buffer} of {request.set.token}", pooled=True)
-        state: SetState = request.set.state
+        memory = gpu.device.allocate(request.nbytes, f"{request.buffer} of {request.pset}", pooled=True)
+        state: SetState = request.pset.state
         state.device[request.buffer] = memory
-        return _Block(request.buffer, request.set, memory)
+        return _Block(request.buffer, request.pset, memory)
 
     def free(self, real: Any) -> None:
         if not isinstance(real, _Block):
-            state: SetState | None = real.set.state if real.set is not None else None
+            state: SetState | None = real.pset.state if real.pset is not None else None
             if state is not None and real.name in HOST_SOURCES:
                 self._unpin(state, [real.name])
             super().free(real)
             return
-        if real.set is not None and real.set.state is not None:
-            real.set.state.device.pop(real.buffer, None)
+        if real.pset is not None and real.pset.state is not None:
+            real.pset.state.device.pop(real.buffer, None)
         real.memory.free()
 
     def resident(self) -> dict[str, int]:
@@ -178,20 +182,22 @@ class CudaProver(CpuDevice):
 
     def perform(self, work: Work) -> None:
         self._gpus[work.gpu].device.use()
-        body = COPY if work.is_copy else self._body_of(work.name)
+        body = COPY if work.is_copy else self._body_of(work)
         if body is None:
+            state: SetState = work.pset.state
+            if work.name in HOST_SUMS and state.device_splits and not state.circuits[0].splits:
+                steps.prep_msm(state.circuits[0])  # the GPU's split stays there
             super().perform(work)
             return
         gpu = self._gpus[work.gpu]
         try:
-            body(self, gpu, work.set.state, work)
+            body(self, gpu, work.pset.state, work)
         finally:
             gpu.finish()  # after a failure too: whoever frees the set's buffers must find no work on them
 
-    def _body_of(self, step: str) -> Body | None:
-        """None: the host does it, always or because the policy says so."""
-        here = {"matvec": self._multiplies, "prep_msm": self._splits, "b_g2_msm": self._plan.policy.b_g2_msm == "gpu"}
-        return GPU_BODIES.get(step) if here.get(step, True) else None
+    def _body_of(self, work: Work) -> Body | None:
+        """None: the host does it, always or because the pipeline says so."""
+        return GPU_BODIES.get(work.name) if work.at == "gpu" or work.name in DRIVER_STEPS else None
 
     def _copy(self, gpu: ProvingGpu, state: SetState, work: Work) -> None:
         """Rows onto the domain, zeros behind them: a in d_a; b, and c behind it, in d_bc. The witness as it is, into d_w."""
@@ -311,27 +317,15 @@ class CudaProver(CpuDevice):
         return sums.tail_from_host(group, state.circuits[0].split(name), self.key.query(name, self.quotient))
 
 
-def _refuse(policy: Policy) -> None:
-    """Placements that do not go together. Raises InputError."""
-    if policy.matvec == "gpu" and policy.pce != "vram":
-        raise InputError("policy.matvec: gpu needs the matrices there too (policy.pce: vram)")
-    if policy.prep_msm == "gpu" and (policy.matvec, policy.b_g2_msm) != ("gpu", "gpu"):
-        raise InputError("policy.prep_msm: gpu needs all that it works for there too (matvec: gpu, b_g2_msm: gpu)")
-
-
-def streams_key(policy: Policy) -> bool:
-    """Whether the key passes by in chunks for a GPU that does everything itself."""
-    return policy.prep_msm == "gpu" and policy.srs != "vram"
-
-
-def _modules(policy: Policy) -> list[str]:
+def _modules(program: Program) -> list[str]:
     """The kernels that a run will need."""
-    groups = ["g1", "g2"] if policy.b_g2_msm == "gpu" else ["g1"]
+    facts = program.facts
+    groups = ["g1", "g2"] if facts.at("b_g2_msm") == "gpu" else ["g1"]
     names = ["ntt/ntt", "msm/index", *(f"msm/{part}_{group}" for group in groups for part in ("points", "tail"))]
-    if policy.matvec == "gpu":
+    if facts.at("matvec") == "gpu":
         names.append("r1cs/matvec")
-    if policy.prep_msm == "gpu":
-        names += ["r1cs/split", *(["r1cs/scan"] if policy.witness == "field" else [])]
+    if facts.at("prep_msm") == "gpu":
+        names += ["r1cs/split", *(["r1cs/scan"] if program.policy.witness == "field" else [])]
     return names
 
 
@@ -354,12 +348,16 @@ GPU_BODIES: dict[str, Body] = {
     "tail_msm": CudaProver._tail_msm,
     "b_g2_msm": CudaProver._b_g2_msm,
 }
-"""Steps whose work the GPU does, or may do; all others are the host's (CpuDevice)."""
+"""Steps whose work the GPU does where the pipeline says so; all others are the host's (CpuDevice)."""
+DRIVER_STEPS = ("pin_pages", "unpin_pages")
+"""Work of the GPU's driver, on the host."""
+HOST_SUMS = ("batch_add", "tail_msm", "b_g2_msm")
+"""Sums that need a split of the witness where they are made."""
 
 
-def _refuse_larger(plan: Plan, index: int, multiprocessors: int) -> None:
+def _refuse_larger(program: Program, index: int, multiprocessors: int) -> None:
     """Temporaries of the kernels grow with the multiprocessors: the books of a smaller GPU would grant too little."""
-    stated = plan.scenario.machine.gpus[index].sms if plan.scenario.machine.gpus else multiprocessors
+    stated = program.scenario.machine.gpus[index].sms if program.scenario.machine.gpus else multiprocessors
     if stated < multiprocessors:
         raise InputError(
             f"machine.gpus[{index}].sms is {stated}, and the GPU here has {multiprocessors} multiprocessors: describe the "

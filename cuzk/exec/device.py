@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cuzk.model.circuit import Circuit
-from cuzk.pipeline.plan import Plan
-from cuzk.pipeline.steps import Copy, Pipeline, Run, Step, TryAlloc
+from cuzk.model.policy import Processor
+from cuzk.pipeline import ops
+from cuzk.pipeline.program import Program, every_op
 
 if TYPE_CHECKING:
-    from cuzk.exec.sets import Set
+    from cuzk.exec.sets import RealSet
 
 
 @dataclass(frozen=True)
@@ -27,51 +27,60 @@ class Allocation:
     buffer: str
     pool: str
     nbytes: int
-    circuit: Circuit
     gpu: int = 0
     cached: bool = False
     deferred: bool = False
     cache_bytes: int = 0
-    """The bytes that the books leave in the cache of the pool's allocator: the rest of it goes."""
-    set: Set | None = None
-    """The set that owns it; None: resident for the whole run."""
+    """Bytes that the books leave in the cache of the pool's allocator: the rest of it goes."""
+    pset: RealSet | None = None
+    """The set that it is for; None: resident for the whole run."""
 
 
 @dataclass
 class Work:
     """One `run` or `copy` step as the device gets it."""
 
-    name: str
-    cost: str
-    set: Set
-    circuit: Circuit
-    gpu: int
-    on: str = "host"
-    is_copy: bool = False
-    moved_bytes: int = 0
-    """A copy's: the bytes of its source buffers."""
-    source: tuple[str, ...] = ()
-    direction: str = "h2d"
+    op: ops.Run | ops.Copy
+    pset: RealSet
     touches: tuple[str, ...] = ()
-    """Buffers of the set whose pages become resident in this step."""
-    touching: Callable[[Set, str, int], None] | None = None
-    """To be told (set, buffer, bytes) before pages of `touches` become resident; raises OutOfMemory. Optional."""
-    stream: Any = None
+    """Buffers that it fills and whose pages are not resident yet."""
+    touching: Callable[[RealSet, str, int], None] | None = None
+    """Told before the first so many bytes of a buffer become resident. Raises OutOfMemory."""
+
+    @property
+    def name(self) -> str:
+        """The step; the cost law of a copy."""
+        return self.op.name if isinstance(self.op, ops.Run) else self.op.law
+
+    @property
+    def is_copy(self) -> bool:
+        return isinstance(self.op, ops.Copy)
+
+    @property
+    def source(self) -> tuple[str, ...]:
+        """The host buffers of a copy."""
+        return self.op.source if isinstance(self.op, ops.Copy) else ()
+
+    @property
+    def gpu(self) -> int:
+        return self.pset.gpu
+
+    @property
+    def at(self) -> Processor:
+        """Where the pipeline wants it done."""
+        return self.op.at if isinstance(self.op, ops.Run) else "gpu"
 
     def cancelled(self) -> bool:
         """True once the set's proof, device or run has failed: long bodies look at it now and then and return."""
-        return self.set.token.failed
+        return self.pset.failed
 
 
-def timed_steps(pipeline: Pipeline) -> Iterator[Run | Copy]:
-    """Every `run` and `copy` step, those in branches too."""
-    todo: list[Step] = [step for worker in pipeline.workers.values() for step in worker.steps]
-    while todo:
-        step = todo.pop()
-        if isinstance(step, TryAlloc):
-            todo += [*step.then, *step.otherwise]
-        if isinstance(step, (Run, Copy)):
-            yield step
+def timed_ops(program: Program) -> Iterator[ops.Run | ops.Copy]:
+    """Every bound `run` and `copy`, those in branches too, for the scenario's circuit."""
+    for worker in program.pipeline.workers:
+        for op in every_op(program.code(worker, program.scenario.circuit.name)):
+            if isinstance(op, (ops.Run, ops.Copy)):
+                yield op
 
 
 class Event(Protocol):
@@ -107,7 +116,7 @@ class Device(Protocol):
     one_thread: bool
     """A step does its work in the thread that performs it, so that thread's processor time is the step's."""
 
-    def open(self, plan: Plan) -> None:
+    def open(self, program: Program) -> None:
         """Before anything else. Raises InputError for a step that this device has no body for."""
 
     def allocate(self, request: Allocation) -> Any:
@@ -119,8 +128,8 @@ class Device(Protocol):
     def trim(self, pool: str) -> None:
         """Give back what the pool's allocator has cached. Of a device's pool: waits for all that the device has to do."""
 
-    def begin(self, set: Set) -> None:
-        """A set starts: make what the bodies of this device keep for it, in `set.state`."""
+    def begin(self, pset: RealSet) -> None:
+        """A set starts: make what the bodies of this device keep for it, in `pset.state`."""
 
     def perform(self, work: Work) -> None:
         """Do a step. On a stream: called by the stream, in order."""

@@ -20,14 +20,13 @@ import time
 from collections.abc import Callable
 from typing import Any, Literal
 
-from cuzk.exec.device import Allocation, Fence, HostStream, Stream, Work, timed_steps
-from cuzk.exec.sets import Set
+from cuzk.exec.device import Allocation, Fence, HostStream, Stream, Work
+from cuzk.exec.sets import RealSet
 from cuzk.exec.shared_time import Resource, SharedTime
-from cuzk.model.calibration import Calibration, Contention, CostLaw
-from cuzk.model.circuit import Circuit
+from cuzk.model.calibration import Contention
 from cuzk.native.memory import CHUNK, HostBuffer, process_anonymous_bytes
-from cuzk.pipeline.plan import Plan
-from cuzk.pipeline.steps import HOST
+from cuzk.pipeline.prices import Price
+from cuzk.pipeline.program import Program
 
 Burn = Literal["emulate", "spin"]
 _ITERATIONS = 4000
@@ -53,21 +52,19 @@ class NullDevice:
 
     # -- life --------------------------------------------------------------------------------------------
 
-    def open(self, plan: Plan) -> None:
-        self._plan = plan
-        self._calibration: Calibration | None = plan.scenario.calibration
+    def open(self, program: Program) -> None:
+        self._calibration = program.scenario.calibration
+        self._seed = program.scenario.seed
         contention = self._calibration.contention if self._calibration else Contention(provenance={})
-        self._laws: dict[tuple[str, str, int], tuple[CostLaw, float, float, float]] = {}
         self._shared = SharedTime(contention, self.time_scale)
-        machine = plan.scenario.machine
+        machine = program.scenario.machine
         cores = machine.cores * (1 + contention.smt_yield * (machine.smt - 1))
         self._cores = Resource(cores, contention.cores_exponent)
         self._gpus = [Resource(1.0, contention.gpu_exponent) for _ in machine.gpus] or [Resource(1.0)]
         self._fences = [Fence() for _ in self._gpus]
         self._links = {(gpu, way): Resource(1.0) for gpu in range(len(self._gpus)) for way in ("h2d", "d2h")}
         if self._calibration:
-            for step in timed_steps(plan.pipeline):
-                self._calibration.law(step.law)  # a step without a cost is reported before anything starts
+            program.require_prices()  # a step without a cost is reported before anything starts
         self._idle_bytes = process_anonymous_bytes()
 
     def close(self) -> None:
@@ -77,7 +74,7 @@ class NullDevice:
                     buffer.close()
             self._cache.clear()
 
-    def begin(self, set: Set) -> None:
+    def begin(self, pset: RealSet) -> None:
         pass
 
     def open_stream(self, gpu: int, name: str) -> Stream:
@@ -112,7 +109,7 @@ class NullDevice:
             with self._mutex:
                 self._counted.setdefault(pool, set()).add(buffer)
         if not request.deferred:
-            cancelled = request.set.token if request.set is not None else None
+            cancelled = request.pset
             for upto in range(CHUNK, buffer.nbytes + CHUNK, CHUNK):
                 if cancelled is not None and cancelled.failed:
                     break
@@ -172,39 +169,31 @@ class NullDevice:
     # -- time --------------------------------------------------------------------------------------------
 
     def perform(self, work: Work) -> None:
-        if self._calibration is None:
+        price = work.op.price
+        if self._calibration is None or price is None:
             self._touch(work, 1.0)
             return
-        law, seconds, cores, demand = self._law(work.cost, work.circuit, work.gpu)
-        seconds *= self._jitter(law, work)
-        if work.on == HOST and (law.gpu > 0 or work.is_copy):  # launched on the device, and waited for
+        seconds = price.seconds * self._jitter(price, work)
+        if work.op.stream is None and (price.gpu > 0 or price.link is not None):  # launched on the device, and waited for
             ticket = self._fences[work.gpu].begin()
             try:
-                self._pass_time(work, law, seconds, cores, demand)
+                self._pass_time(work, price, seconds)
             finally:
                 self._fences[work.gpu].end(ticket)
         else:
-            self._pass_time(work, law, seconds, cores, demand)
+            self._pass_time(work, price, seconds)
 
-    def _pass_time(self, work: Work, law: CostLaw, seconds: float, cores: float, demand: float) -> None:
-        if law.link is not None or work.is_copy:
-            self._copy(work, law, seconds)
-        elif self.burn == "spin" and law.gpu == 0:
-            self._spin(work, seconds * self.time_scale, cores)
+    def _pass_time(self, work: Work, price: Price, seconds: float) -> None:
+        if price.link is not None:
+            link = self._links[work.gpu, price.link]
+            self._shared.spend(seconds, link, price.link_share, price.dram, price.demand, work.cancelled)
+        elif self.burn == "spin" and price.gpu == 0:
+            self._spin(work, seconds * self.time_scale, price.cores)
         else:
-            resource, load = (self._gpus[work.gpu], law.gpu) if law.gpu > 0 else (self._cores, cores)
+            resource, load = (self._gpus[work.gpu], price.gpu) if price.gpu > 0 else (self._cores, price.cores)
             touch = (lambda share: self._touch(work, share)) if work.touches else None
-            self._shared.spend(self._paid(seconds), resource, load, law.dram, demand, work.cancelled, touch)
+            self._shared.spend(self._paid(seconds), resource, load, price.dram, price.demand, work.cancelled, touch)
             self._touch(work, 1.0)
-
-    def _copy(self, work: Work, law: CostLaw, fixed_s: float) -> None:
-        direction = law.link or work.direction
-        gpu = self._plan.scenario.machine.gpus[work.gpu]
-        link = gpu.pcie_h2d if direction == "h2d" else gpu.pcie_d2h
-        moved = law.bytes.size(self._plan.names(work.circuit, work.gpu)) if law.bytes is not None else work.moved_bytes
-        rate = min(link, law.rate) if law.rate else link
-        self._shared.spend(fixed_s + moved / rate, self._links[work.gpu, direction], rate / link, law.dram, 0.0,
-                           work.cancelled)  # fmt: skip
 
     def _spin(self, work: Work, seconds: float, cores: float) -> None:
         others = [threading.Thread(target=_burn, args=(seconds, work.cancelled), daemon=True)
@@ -218,32 +207,22 @@ class NullDevice:
     def _touch(self, work: Work, share: float) -> None:
         """Make the first `share` of what the step fills resident, told to the books before it is done."""
         for name in work.touches:
-            _, _, buffer = work.set.real[name]
-            whole = work.set.token.buffers[name][1]
+            _, _, buffer = work.pset.real[name]
+            whole = work.pset.buffers[name][1]
             target = round(buffer.nbytes * share)
             while buffer.touched < target and not work.cancelled():
                 upto = min(target, buffer.touched + CHUNK)
                 if work.touching is not None:
-                    work.touching(work.set, name, min(whole, round(upto / self.scale)))
+                    work.touching(work.pset, name, min(whole, round(upto / self.scale)))
                 buffer.touch(upto)
 
-    def _law(self, cost: str, circuit: Circuit, gpu: int) -> tuple[CostLaw, float, float, float]:
-        key = (cost, circuit.name, gpu)
-        found = self._laws.get(key)
-        if found is None:
-            assert self._calibration is not None
-            law = self._calibration.law(cost)
-            names = self._calibration.parameters | self._plan.names(circuit, gpu)
-            seconds, cores, demand = (float(f.compile()(names)) for f in (law.seconds, law.cores, law.dram_demand))
-            found = self._laws[key] = (law, seconds, cores, demand)
-        return found
-
-    def _jitter(self, law: CostLaw, work: Work) -> float:
-        if not law.jitter and not law.group_jitter:
+    def _jitter(self, price: Price, work: Work) -> float:
+        law = self._calibration.costs.get(price.law) if self._calibration else None
+        if law is None or not (law.jitter or law.group_jitter):
             return 1.0
-        seed, token = self._plan.scenario.seed, work.set.token
-        own = random.Random(f"{seed} {token.proof} {token.partition} {work.cost}").gauss(0, law.jitter)
-        group = random.Random(f"{seed} {token.proof} {work.cost}").gauss(0, law.group_jitter)
+        pset = work.pset
+        own = random.Random(f"{self._seed} {pset.proof} {pset.partition} {price.law}").gauss(0, law.jitter)
+        group = random.Random(f"{self._seed} {pset.proof} {price.law}").gauss(0, law.group_jitter)
         return max(0.1, 1 + own + group)
 
 

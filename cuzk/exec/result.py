@@ -8,8 +8,8 @@ from typing import Any
 from cuzk.errors import CuzkError, Interrupted, describe
 from cuzk.exec.engine import Engine
 from cuzk.exec.sampler import Sampler
-from cuzk.pipeline.arbiter import OutOfMemory
-from cuzk.pipeline.plan import Plan
+from cuzk.pipeline.pools import OutOfMemory
+from cuzk.pipeline.program import Program
 from cuzk.trace.event import Event
 from cuzk.trace.spans import step_times
 from cuzk.trace.throughput import throughput
@@ -90,21 +90,20 @@ def outcome_of(engine: Engine, sampler: Sampler) -> Outcome:
     peaks = {
         name: Peak(pool.peak_live, pool.peak_reserved, pool.peak_reserved_at,
                    sorted(((b, c, n) for b, (c, n) in pool.peak_held.items()), key=lambda row: (-row[2], row[0])))
-        for name, pool in engine.arbiter.pools.items()
+        for name, pool in engine.core.books.pools.items()
     }  # fmt: skip
+    core = engine.core
     return Outcome(
-        {proof.number: proof.gpu_call_s for proof in engine.proofs if proof.completed_s is not None}, engine.failures,
-        engine.failure, next(iter(engine.lost.values()), None), engine.oom, engine.completions, engine.deallocations,
+        {proof.number: proof.gpu_call_s for proof in core.proofs if proof.completed_s is not None}, core.failures,
+        core.failure, next(iter(core.lost.values()), None), core.oom, len(core.completion_s), core.deallocations,
         peaks, sampler.peaks, sampler.count, engine.load_s, engine.ended_s,
     )  # fmt: skip
 
 
-def result_of(plan: Plan, device: str, outcome: Outcome, events: list[Event], measured: dict[str, Any]) -> RunResult:
+def result_of(program: Program, device: str, outcome: Outcome, events: list[Event], measured: dict[str, Any]) -> RunResult:
     """`device`: its name. `measured`: what the caller adds to the part of the same name."""
     done = [e.t for e in events if e.kind == "complete" and e.partition != -1]
-    per_gpu = {name: worker.per == "gpu" for name, worker in plan.pipeline.workers.items()}
-    workers = sum(plan.worker_count(name) * (plan.gpus if per_gpu[name] else 1) for name in _pools(plan))
-    pace = throughput(done, len(outcome.gpu_call_s), workers)
+    pace = throughput(done, len(outcome.gpu_call_s), sum(program.pool_workers.values()))
     error = outcome.failure or (outcome.failures[0][1] if outcome.failures else None)
     failed = [{"proof": number, "why": describe(why)} for number, why in outcome.failures]
     calls_s = [seconds for seconds in outcome.gpu_call_s.values() if seconds is not None]
@@ -117,8 +116,8 @@ def result_of(plan: Plan, device: str, outcome: Outcome, events: list[Event], me
             "steady_s_per_proof": _rounded(pace.steady_s_per_proof),
             "prove_s": _rounded(sum(calls_s) / len(calls_s) if calls_s else None),
         },
-        "peaks": _peaks(plan, outcome),
-        "bottleneck": _bottleneck(plan, outcome, events),
+        "peaks": _peaks(program, outcome),
+        "bottleneck": _bottleneck(program, outcome, events),
         "counts": {
             "completions": outcome.completions,
             "deallocations": dict(sorted(outcome.deallocations.items())),
@@ -126,9 +125,9 @@ def result_of(plan: Plan, device: str, outcome: Outcome, events: list[Event], me
             "failed_proofs": len(outcome.failures),
         },
         "makespan_s": _rounded(max(done, default=outcome.ended_s)),
-        "seed": plan.scenario.seed,
-        "scenario_hash": plan.scenario.hash(),
-        "calibration": plan.scenario.calibration.name if plan.scenario.calibration else None,
+        "seed": program.scenario.seed,
+        "scenario_hash": program.scenario.hash(),
+        "calibration": program.scenario.calibration.name if program.scenario.calibration else None,
         "failures": failed if outcome.failure is None else [*failed, {"proof": None, "why": describe(outcome.failure)}],
         "measured": {
             "device": device,
@@ -153,12 +152,11 @@ def _oom(found: tuple[float, OutOfMemory] | None) -> dict[str, Any] | None:
     if found is None:
         return None
     at_s, error = found
-    of_set = error.token is not None and error.token.proof >= 0
     return {
         "pool": error.pool, "buffer": error.buffer, "at_s": round(at_s, 6), "request_bytes": error.request_bytes,
         "level_bytes": error.level_bytes, "capacity_bytes": error.capacity_bytes,
-        "proof": error.token.proof if of_set and error.token else None,
-        "partition": error.token.partition if of_set and error.token else None,
+        "proof": error.proof,
+        "partition": error.partition,
         "holders": _holders(error.holders),
     }  # fmt: skip
 
@@ -167,7 +165,7 @@ def _holders(rows: list[tuple[str, int, int]]) -> list[dict[str, Any]]:
     return [{"buffer": name, "count": count, "bytes": nbytes} for name, count, nbytes in rows if nbytes]
 
 
-def _peaks(plan: Plan, outcome: Outcome) -> dict[str, Any]:
+def _peaks(program: Program, outcome: Outcome) -> dict[str, Any]:
     peaks: dict[str, Any] = {}
     for name, peak in outcome.peaks.items():
         resident, at_s = outcome.sampled.get(name, (None, peak.at_s))
@@ -175,20 +173,20 @@ def _peaks(plan: Plan, outcome: Outcome) -> dict[str, Any]:
             "live_bytes": peak.live_bytes, "reserved_bytes": peak.reserved_bytes,
             "resident_bytes": peak.reserved_bytes if resident is None else resident,
             "resident_is": "booked" if resident is None else "sampled",
-            "at_s": round(at_s, 6), "capacity_bytes": plan.pools[name], "holders": _holders(peak.holders),
+            "at_s": round(at_s, 6), "capacity_bytes": program.pools[name], "holders": _holders(peak.holders),
         }  # fmt: skip
     return peaks
 
 
-def _bottleneck(plan: Plan, outcome: Outcome, events: list[Event]) -> dict[str, str]:
+def _bottleneck(program: Program, outcome: Outcome, events: list[Event]) -> dict[str, str]:
     """The resource that binds, by who waited for whom: pool workers for sets, or sets for pool workers."""
     if outcome.oom is not None and outcome.failure is not None:
         return {"resource": outcome.oom[1].pool, "why": f"it runs out: {outcome.oom[1].buffer} does not fit"}
     span = max((e.t for e in events if e.kind == "complete"), default=0.0)
-    lanes = {e.worker for e in events if e.worker and any(e.worker.startswith(f"{name}:") for name in _pools(plan))}
+    lanes = {e.worker for e in events if e.worker and any(e.worker.startswith(f"{name}:") for name in program.pool_workers)}
     if span <= 0 or not lanes:
         return {"resource": "none", "why": "nothing was completed"}
-    channels = set(plan.pipeline.channels)
+    channels = set(program.pipeline.channels)
     opened: dict[str, float] = {}
     idle = 0.0
     for event in events:
@@ -202,10 +200,6 @@ def _bottleneck(plan: Plan, outcome: Outcome, events: list[Event]) -> dict[str, 
     if share > 0.5:
         return {"resource": "synthesis", "why": f"GPU workers waited for sets {share:.0%} of the time"}
     return {"resource": "gpu", "why": f"GPU workers had a set {1 - share:.0%} of the time"}
-
-
-def _pools(plan: Plan) -> list[str]:
-    return [name for name, worker in plan.pipeline.workers.items() if worker.start == "pool"]
 
 
 def _rounded(value: float | None) -> float | None:

@@ -22,21 +22,22 @@ from cuzk.exec.null import Burn, NullDevice
 from cuzk.exec.proofs import ProofWriter, Some
 from cuzk.exec.result import RunResult, outcome_of, result_of
 from cuzk.exec.sampler import Sampler
-from cuzk.exec.sets import Proof
 from cuzk.model.circuit import Circuit
 from cuzk.model.policy import Matrices
 from cuzk.model.policy import Witness as WitnessForm
 from cuzk.model.scenario import Scenario
 from cuzk.native.memory import process_resident_bytes
 from cuzk.pipeline.check import check
-from cuzk.pipeline.plan import Plan, compile
+from cuzk.pipeline.presets import PRESETS, preset_policy
+from cuzk.pipeline.program import Program, bind
+from cuzk.pipeline.sets import ProofRun
 from cuzk.trace.event import Event
 from cuzk.trace.jsonl import TraceWriter
 
 if TYPE_CHECKING:
     from cuzk.groth16.assignments import Assignments
 
-Progress = Callable[[Proof], None]
+Progress = Callable[[ProofRun], None]
 
 
 @dataclass(frozen=True)
@@ -63,11 +64,11 @@ def run(scenario: Scenario, device: Device, *, trace_path: str | os.PathLike[str
     A failed run is a result too (`RunResult.error`); only what is wrong before the start is raised: InputError for a
     pipeline with faults, a step without a cost or without a body.
     """
-    plan = compile(scenario)
-    refuse_faults(plan)
-    header = header_of(plan, device.name) | (measured or {})
+    program = bind(scenario)
+    refuse_faults(program)
+    header = header_of(program, device.name) | (measured or {})
     events: list[Event] = []
-    device.open(plan)
+    device.open(program)
     writer = TraceWriter(trace_path, header) if trace_path is not None else None
 
     def sink(event: Event) -> None:
@@ -76,11 +77,11 @@ def run(scenario: Scenario, device: Device, *, trace_path: str | os.PathLike[str
             writer(event)
 
     try:
-        engine = Engine(plan, device, sink, progress)
+        engine = Engine(program, device, sink, progress)
         sampler = Sampler(engine)
         with interruptible(engine.interrupt), sampler:
             engine.run()
-        result = result_of(plan, device.name, outcome_of(engine, sampler), events, measured or {})
+        result = result_of(program, device.name, outcome_of(engine, sampler), events, measured or {})
     finally:
         device.close()
         if writer is not None:
@@ -88,21 +89,21 @@ def run(scenario: Scenario, device: Device, *, trace_path: str | os.PathLike[str
     return result
 
 
-def refuse_faults(plan: Plan) -> None:
+def refuse_faults(program: Program) -> None:
     """Raises InputError for a pipeline that would not run to its end."""
-    faults = [f"{finding.path}: {finding.message}" for finding in check(plan.pipeline) if finding.severity == "error"]
+    faults = [f"{finding.path}: {finding.message}" for finding in check(program) if finding.severity == "error"]
     if faults:
         raise InputError("the pipeline has faults, and would not run to its end:\n" + "\n".join(faults))
 
 
-def header_of(plan: Plan, device: str) -> dict[str, Any]:
+def header_of(program: Program, device: str) -> dict[str, Any]:
     """What a reader of the trace needs to know of the run. `device`: its name."""
-    scenario = plan.scenario
+    scenario = program.scenario
     return {
         "clock": "wall", "cuzk": __version__, "scenario": scenario.name, "scenario_hash": scenario.hash(),
-        "device": device, "pipeline": plan.pipeline.name, "machine": scenario.machine.name,
+        "device": device, "pipeline": program.pipeline.name, "machine": scenario.machine.name,
         "host": {"cpus": os.cpu_count(), "system": platform.system(), "python": platform.python_version()},
-        "policy": {k: v for k, v in plan.policy.model_dump(mode="json").items() if v is not None},
+        "policy": {k: v for k, v in program.policy.model_dump(mode="json").items() if v is not None},
     }  # fmt: skip
 
 
@@ -231,7 +232,7 @@ def prepare(scenario: Scenario, proving: Proving, *, ram_cap_bytes: int | None =
     else:
         key = load_key(proving.key, proving.r1cs)
         given = [open_witness(path)(key) for path in proving.witnesses]
-    return bind(scenario, key, given, proving, idle_bytes=idle_bytes, ram_cap_bytes=ram_cap_bytes, make_device=make_device)
+    return bind_key(scenario, key, given, proving, idle_bytes=idle_bytes, ram_cap_bytes=ram_cap_bytes, make_device=make_device)
 
 
 def open_sectors(key_path: str, paths: tuple[str, ...], makers: int = 0) -> tuple[Any, Assignments]:
@@ -245,7 +246,7 @@ def open_sectors(key_path: str, paths: tuple[str, ...], makers: int = 0) -> tupl
     return load_porep_key(key_path, sectors.maker), sectors
 
 
-def bind(scenario: Scenario, key: Any, given: Assignments | list[Any], proving: Proving, *, idle_bytes: int,
+def bind_key(scenario: Scenario, key: Any, given: Assignments | list[Any], proving: Proving, *, idle_bytes: int,
          ram_cap_bytes: int | None = None, make_device: Callable[..., Device] | None = None) -> Prepared:  # fmt: skip
     """As `prepare`, with a key and witnesses (or what makes them) that are open; of `proving` only how, not what. Witnesses of
     field elements for a template become bits. `idle_bytes`: resident before any of it was opened."""
@@ -268,7 +269,7 @@ def bind(scenario: Scenario, key: Any, given: Assignments | list[Any], proving: 
     witnesses = list(assignments.examples())
     circuit = circuit_of(key, witnesses, assignments.partitions or scenario.circuit.partitions)
     form: WitnessForm = "bits" if all(isinstance(w, BitWitness) for w in witnesses) else "field"
-    scenario = scenario.with_policy(quotient=quotient, prover="cuzk", matrices=matrices, witness=form)
+    scenario = own_pipeline(scenario).with_policy(quotient=quotient, matrices=matrices, witness=form)
     scenario = scenario.model_copy(update={"circuit": circuit})
     if ram_cap_bytes is not None:
         scenario = with_ram_cap(scenario, ram_cap_bytes)
@@ -292,7 +293,7 @@ def prove_with(prepared: Prepared, out_dir: str | os.PathLike[str] | None = None
             verified += len(parts)
             writer.put(number, parts)
 
-        def on_proof(proof: Proof) -> None:
+        def on_proof(proof: ProofRun) -> None:
             made(proof.number, device.take_proof(proof.number))
             if progress is not None:
                 progress(proof)
@@ -305,6 +306,15 @@ def prove_with(prepared: Prepared, out_dir: str | os.PathLike[str] | None = None
     if out_dir is not None:
         result.document["measured"]["files"] = [path for _, path in sorted(writer.files.items())]
     return result
+
+
+def own_pipeline(scenario: Scenario) -> Scenario:
+    """The scenario with our own executor's pipeline where it names a preset of the reference prover: the options that the preset
+    sets stay, steps and buffers are what is really run. A pipeline that the file itself gives stays as it is."""
+    given = scenario.pipeline
+    if not isinstance(given, str) or given not in PRESETS or PRESETS[given].is_own:
+        return scenario
+    return scenario.model_copy(update={"pipeline": "own", "policy": preset_policy(given, scenario.policy)})
 
 
 def circuit_of(key: Any, witnesses: list[Any], partitions: int) -> Circuit:
@@ -349,7 +359,7 @@ def progress_line(total: int) -> Progress | None:
         return None
     done = 0
 
-    def show(proof: Proof) -> None:
+    def show(proof: ProofRun) -> None:
         nonlocal done
         done += 1
         end = "\r\033[K" if done >= total else ""

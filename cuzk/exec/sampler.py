@@ -7,7 +7,6 @@ from types import TracebackType
 from typing import Self
 
 from cuzk.exec.engine import Engine
-from cuzk.trace.event import Event
 
 PERIOD_S = 0.025
 
@@ -29,7 +28,7 @@ class Sampler:
         with engine.mutex:
             now = engine.now()
             for pool, nbytes in levels.items():
-                engine.emit(Event(now, "sample", pool=pool, resident=nbytes))
+                engine.core.journal.sample(pool, nbytes)
                 if nbytes > self.peaks.get(pool, (-1, 0.0))[0]:
                     self.peaks[pool] = (nbytes, now)
             self.count += 1

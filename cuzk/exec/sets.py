@@ -1,9 +1,4 @@
-"""What belongs to one set on its way: its token in the Arbiter's books, real buffers, events, handles of spawned workers.
-
-Several actors can hold a set at once: the task that handed it over and still has a permit to release, the worker that took it,
-the workers it spawned, work queued on streams, or a channel. `attached` counts them. The last one to leave ends the set: a
-failed set is unwound then, when nobody can use its buffers any more.
-"""
+"""A set in a real run: beside what the books say, its real buffers, events, and handles of spawned workers."""
 
 from __future__ import annotations
 
@@ -12,28 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cuzk.exec.device import Event
-from cuzk.model.circuit import Circuit
-from cuzk.pipeline.arbiter import Token
-
-
-@dataclass(eq=False)
-class Proof:
-    """One proof in flight."""
-
-    number: int
-    circuit: Circuit
-    sets: int
-    """Sets that it consists of: its partitions, or one for the whole proof."""
-    admitted_s: float = 0.0
-    open_sets: int = 0
-    completed: int = 0
-    completed_s: float | None = None
-    failure: BaseException | None = None
-    gpu_call_s: float = 0.0
-    """Time that pool workers held its sets, waits included."""
-    left: bool = False
-    """It no longer counts as in flight."""
-    members: list[Set] = field(default_factory=list)
+from cuzk.pipeline.sets import PartitionSet
 
 
 @dataclass(eq=False)
@@ -43,14 +17,12 @@ class Handle:
     ended: bool = False
 
 
-@dataclass(eq=False)
-class Set:
-    token: Token
-    proof: Proof
-    circuit: Circuit
-    condition: threading.Condition
+@dataclass(eq=False, slots=True, repr=False)
+class RealSet(PartitionSet):
+    """The last actor to leave a failed set gives back what it holds, when nobody can use its buffers any more."""
+
+    condition: threading.Condition = field(default_factory=threading.Condition)
     """On the engine's mutex: notified when a handle appears or ends, and when the set fails."""
-    attached: int = 0
     real: dict[str, Any] = field(default_factory=dict)
     """Buffer -> what the device returned for it."""
     events: dict[str, Event] = field(default_factory=dict)

@@ -24,7 +24,7 @@ from cuzk.exec.engine import POLL_S
 from cuzk.exec.result import Outcome, RunResult, result_of
 from cuzk.exec.run import Progress, header_of, interruptible, refuse_faults
 from cuzk.exec.worker import Go, Job, Made, Opened, Raised, Ready, Started, Stop
-from cuzk.pipeline.plan import Plan, compile
+from cuzk.pipeline.program import Program, bind
 from cuzk.trace.event import Event
 from cuzk.trace.jsonl import TraceWriter
 
@@ -115,26 +115,26 @@ class Supervisor:
     def prove(self, trace_path: str | os.PathLike[str] | None, progress: Progress | None,
               made: Callable[[int, dict[int, Any]], None]) -> RunResult:  # fmt: skip
         """The result. `made` gets each proof that is complete: its number, and partition -> its proof and public signals."""
-        ready, plan = self.ready, compile(self.ready.scenario)
-        refuse_faults(plan)
+        ready, program = self.ready, bind(self.ready.scenario)
+        refuse_faults(program)
         worker, self._waiting = self._waiting or Worker(self._job), None
-        run = _Supervised(plan, self._job, worker, progress, made)
+        run = _Supervised(program, self._job, worker, progress, made)
 
         def open_trace() -> TraceWriter | None:
-            header = header_of(plan, ready.device) | ready.measured
+            header = header_of(program, ready.device) | ready.measured
             return TraceWriter(trace_path, header) if trace_path is not None else None
 
         outcome = run.to_its_end(open_trace)
         measured = {**ready.measured, "worker_restarts": run.restarts}
-        return result_of(plan, ready.device, outcome, run.events, measured)
+        return result_of(program, ready.device, outcome, run.events, measured)
 
 
 class _Supervised:
     """One run over all of its workers."""
 
-    def __init__(self, plan: Plan, job: Job, worker: Worker, progress: Progress | None,
+    def __init__(self, program: Program, job: Job, worker: Worker, progress: Progress | None,
                  made: Callable[[int, dict[int, Any]], None]) -> None:  # fmt: skip
-        self._plan, self._job, self._worker = plan, job, worker
+        self._program, self._job, self._worker = program, job, worker
         self._progress = progress or (lambda proof: None)
         self.events: list[Event] = []
         self._made = made
@@ -187,7 +187,7 @@ class _Supervised:
             if outcome.lost is None or outcome.failure is not None:
                 return whole
             admitted = sum(event.kind == "admit" for event in self.events)
-            if admitted == self._plan.scenario.workload.proofs:
+            if admitted == self._program.scenario.workload.proofs:
                 return whole  # nothing is left to do for another worker
             fruitless = 1 if len(self.proofs) > done_before else fruitless + 1
             if self._interrupted or fruitless > 1:

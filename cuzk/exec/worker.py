@@ -23,9 +23,9 @@ from cuzk.exec.device import Device
 from cuzk.exec.engine import Engine
 from cuzk.exec.result import outcome_of
 from cuzk.exec.sampler import Sampler
-from cuzk.exec.sets import Proof
 from cuzk.model.scenario import Scenario
-from cuzk.pipeline.plan import compile
+from cuzk.pipeline.program import bind
+from cuzk.pipeline.sets import ProofRun
 from cuzk.trace.event import Event
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Started:
 class Made:
     """A proof is complete and verified. `parts`: partition -> its proof and public signals."""
 
-    proof: Proof
+    proof: ProofRun
     parts: dict[int, Any]
 
 
@@ -118,8 +118,8 @@ def _work(job: Job, inbox: _Inbox, outbox: _Outbox) -> None:
 
 
 def _prove(prepared: Prepared, go: Go, inbox: _Inbox, outbox: _Outbox) -> None:
-    plan, device = compile(prepared.scenario), prepared.device
-    device.open(plan)
+    program, device = bind(prepared.scenario), prepared.device
+    device.open(program)
     told = go.start_s
 
     def sink(event: Event) -> None:
@@ -129,10 +129,10 @@ def _prove(prepared: Prepared, go: Go, inbox: _Inbox, outbox: _Outbox) -> None:
             outbox.put(Started(told))
         outbox.put(event)
 
-    def on_proof(proof: Proof) -> None:
+    def on_proof(proof: ProofRun) -> None:
         outbox.put(Made(replace(proof, members=[]), device.take_proof(proof.number)))
 
-    engine = Engine(plan, device, sink, on_proof, first=go.first, start_s=go.start_s, replaceable=True)
+    engine = Engine(program, device, sink, on_proof, first=go.first, start_s=go.start_s, replaceable=True)
     outbox.put(Opened())
     inbox.serve(engine)
     with Sampler(engine) as sampler:
@@ -140,7 +140,7 @@ def _prove(prepared: Prepared, go: Go, inbox: _Inbox, outbox: _Outbox) -> None:
     outcome = outcome_of(engine, sampler)
     failures = [(number, _portable(why)) for number, why in outcome.failures]
     outbox.put(replace(outcome, failures=failures, failure=outcome.failure and _portable(outcome.failure)))
-    if not engine.lost:
+    if not engine.core.lost:
         device.close()
 
 

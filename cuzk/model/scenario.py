@@ -119,6 +119,13 @@ class Scenario(Model):
         """A copy with some options of the policy changed; cheap. Raises pydantic.ValidationError."""
         return self.model_copy(update={"policy": self.policy.with_(**changes)})
 
+    def with_pipeline(self, pipeline: str | dict[str, Any]) -> Self:
+        """A copy with another preset, or with steps of its own as data, which no file has positions for."""
+        copy = self.model_copy(update={"pipeline": pipeline})
+        if isinstance(pipeline, dict):
+            copy._tree = None
+        return copy
+
     def where(self, *loc: str | int) -> Pos:
         """The place where the value at `loc` was written, or the nearest above it; prints as file:line:col."""
         node = self._tree

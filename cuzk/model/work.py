@@ -1,8 +1,8 @@
 """What each step of a proof has to do, whoever does it: field multiplications, point additions, bytes.
 
-A step that a calibration has measured takes its law. One that runs where nobody measured it is priced from this table and the
-rates below, and says so. Counts: multiplications and additions of the algorithms in use (Pippenger's buckets with windows of
-about log2(n) - 6 bits, 255-bit scalars; four transforms of n log2(n) / 2 butterflies without c), formulas over a circuit's counts.
+A step that a calibration has measured takes its law. One that runs where nobody measured it is priced from this table and
+the rates below, and says so. Counts: multiplications and additions of the algorithms in use (Pippenger's buckets with windows of
+about log2(n) - 6 bits, 255-bit scalars; four transforms of n log2(n) / 2 butterflies without c), formulas over counts.
 """
 
 from __future__ import annotations
@@ -32,14 +32,17 @@ def law_name(step: str, at: Processor) -> str:
     return step if NATURAL.get(step, at) == at else f"{step}_{at}"
 
 
+NONE = Formula(0)
+
+
 @dataclass(frozen=True)
 class Work:
     """How much of each kind a step has to do."""
 
-    g1_additions: Formula = Formula(0)
-    g2_additions: Formula = Formula(0)
-    field_multiplications: Formula = Formula(0)
-    scanned_bytes: Formula = Formula(0)
+    g1_additions: Formula = NONE
+    g2_additions: Formula = NONE
+    field_multiplications: Formula = NONE
+    scanned_bytes: Formula = NONE
 
 
 def _msm(points: str) -> Formula:
@@ -68,8 +71,11 @@ class Rates:
 
     def seconds(self, work: Work, names: dict[str, float], units: float) -> float:
         """Time of `work` on `units` cores or multiprocessors."""
-        kinds = ("g1_additions", "g2_additions", "field_multiplications", "scanned_bytes")
-        return sum(getattr(work, kind).evaluate(names) / getattr(self, kind) for kind in kinds) / max(1.0, units)
+        seconds = work.g1_additions.evaluate(names) / self.g1_additions
+        seconds += work.g2_additions.evaluate(names) / self.g2_additions
+        seconds += work.field_multiplications.evaluate(names) / self.field_multiplications
+        seconds += work.scanned_bytes.evaluate(names) / self.scanned_bytes
+        return seconds / max(1.0, units)
 
 
 CORE = Rates(1.1e6, 0.4e6, 28e6, 4e9)

@@ -1,4 +1,4 @@
-"""Binds the steps of one worker: names become instances, formulas numbers, laws prices. What does not exist is named where it stands."""
+"""Binds the steps of one worker: names become instances, formulas numbers, laws prices. Every fault is named where it stands."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Binder:
         pool = spec.pool.replace(GPU, str(self.gpu))
         lazy = spec.touched_by is not None and pool == "ram"
         nbytes = self.program.size(name, self.circuit, self.gpu)
-        return ops.Want(name, pool, nbytes, spec.allocator == "cached", lazy, spec.scope != "token")
+        return ops.Want(name, pool, nbytes, spec.allocator == "cached", lazy, spec.scope != "set")
 
     def _free(self, at: ops.Place, names: Iterable[str], event: str | None) -> ops.Free:
         wants = [want for want in self._wants(at, names) if not want.kept]
@@ -129,7 +129,7 @@ class Binder:
         reads = tuple(self._read(at, step, resident) for resident in step.reads)
         stream = None if step.on == s.HOST else step.on
         price = self._run_price(step, reads)
-        return ops.Run(at, step.run, step.law, step.at, stream, touches, reads, step.uses, price)
+        return ops.Run(at, step.run, step.law, step.processor, stream, touches, reads, step.uses, price)
 
     def _read(self, at: ops.Place, step: s.Run, resident: str) -> ops.Read:
         spec = self.pipeline.buffers[self._known(at, "buffer", resident, self.pipeline.buffers)]
@@ -145,7 +145,7 @@ class Binder:
             return None
         names = self.program.names(self.circuit, self.gpu)
         try:
-            return step_price(scenario.calibration, scenario.machine, names, step.run, step.law, step.at, self.gpu, reads)
+            return step_price(scenario.calibration, scenario.machine, names, step.run, step.law, step.processor, self.gpu, reads)
         except InputError:
             if step.law in scenario.calibration.costs:
                 raise

@@ -18,8 +18,8 @@ class Books:
     """The pools of one run, by instance name (`vram:1`, `ram`)."""
 
     def __init__(self, pools: dict[str, int], parents: dict[str, str], reclaiming: Iterable[str] = ()) -> None:
-        """`pools`: bytes; `parents`: a pool that is part of another (`pinned` → `ram`): charged to both; `reclaiming`: pools whose
-        cache gives way to an allocation that would not fit beside it."""
+        """`pools`: bytes; `parents`: a pool that is part of another (`pinned` → `ram`): charged to both; `reclaiming`: pools
+        whose cache gives way to an allocation that would not fit beside it."""
         kept = set(reclaiming)
         self.pools = {name: Pool(name, capacity, name in kept) for name, capacity in pools.items()}
         self._chains = {name: self._chain(name, parents) for name in pools}

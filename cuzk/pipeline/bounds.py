@@ -20,6 +20,15 @@ class Bound:
     at_most_bytes: int
     capacity_bytes: int
     why: str
+    needs_bytes: int
+    """One set alone beside the residents, on its slowest path: with less nothing comes out."""
+
+    @property
+    def verdict(self) -> str:
+        """Whether the pool can hold it, in words."""
+        if self.at_most_bytes <= self.capacity_bytes:
+            return "always fits"
+        return "cannot fit" if self.needs_bytes > self.capacity_bytes else "may not fit"
 
 
 @dataclass
@@ -55,7 +64,8 @@ def _bound(program: Program, pool: str, capacity: int) -> Bound:
                 used[name] += count
             notes.append(f"{count} × {stage.nbytes / 2**30:.1f} GiB in {stage.worker}")
     why = " + ".join([f"{residents / 2**30:.1f} GiB resident", *notes])
-    return Bound(pool, total, capacity, why)
+    alone = max((stage.nbytes for stage in _Walk(program, pool, parts, slow_only=True).stages()), default=0)
+    return Bound(pool, total, capacity, why, residents + alone)
 
 
 def _units(program: Program) -> dict[str, int]:
@@ -70,13 +80,15 @@ def _units(program: Program) -> dict[str, int]:
 class _Walk(ops.Visitor[None]):
     """Follows one set from its start to its end and notes what it holds in one pool."""
 
-    def __init__(self, program: Program, pool: str, parts: set[str]) -> None:
+    def __init__(self, program: Program, pool: str, parts: set[str], slow_only: bool = False) -> None:
+        """`slow_only`: of a branch the arm that is taken when there is no room."""
         self.program, self.circuit, self.parts = program, program.largest.name, parts
         self.gpu = int(pool.rpartition(":")[2]) if ":" in pool else 0
         self.live: dict[str, int] = {}
         self.claims: set[str] = set()
         self.out: list[_Stage] = []
         self.depth = 0
+        self.slow_only = slow_only
         self.name = ""
         self.behind: tuple[ops.Op, ...] = ()
         """Steps of this worker behind the one that is visited."""
@@ -120,6 +132,8 @@ class _Walk(ops.Visitor[None]):
     def try_alloc(self, op: ops.TryAlloc) -> None:
         live, claims = dict(self.live), set(self.claims)
         self.arm(op.otherwise)
+        if self.slow_only:
+            return
         self.live, self.claims = live, claims
         self.hold(op.wants)
         self.arm(op.then)

@@ -192,7 +192,7 @@ class _Walk(ops.Visitor[None]):
     # -- rules --------------------------------------------------------------------------------------------
 
     def is_live(self, name: str) -> bool:
-        return name in self.state.live or self.pipeline.buffers[name].scope != "token"
+        return name in self.state.live or self.pipeline.buffers[name].scope != "set"
 
     def take(self, place: ops.Place, want: ops.Want) -> None:
         if want.kept:
@@ -216,7 +216,8 @@ class _Walk(ops.Visitor[None]):
             if not self.on_device(name):
                 continue
             if lock in at:
-                why = f"{name} (allocated at {path_of(where)} under {lock}) outlives its release: each GPU worker can hold one at once"
+                where_text = f"{name} (allocated at {path_of(where)} under {lock})"
+                why = f"{where_text} outlives its release: each GPU worker can hold one at once"
                 self.say("warning", place, why)
             elif at:
                 self.say("warning", place, f"{name} (allocated at {path_of(where)} under {', '.join(at)}) is held across {lock}")

@@ -1,8 +1,8 @@
 """The pure core of a run, beside the Arbiter: books, sets, admission, the out-of-memory rule, failure scopes, and the journal.
 
 Simulator and executor add time, threads and devices, nothing else: they start an actor for every set that is admitted, call the
-Arbiter for claims and this for all else, wake whom it names. It knows no clock but the one it is given and starts nothing. A caller
-with threads holds one mutex around each call.
+Arbiter for claims and this for all else, wake whom it names. It knows no clock but the one it is given and starts nothing. A
+caller with threads holds one mutex around each call.
 """
 
 from __future__ import annotations
@@ -145,10 +145,12 @@ class RunCore:
         self.in_flight += 1
         self.open_sets += len(parts)
         self.journal.admit(proof)
-        for name, part in parts:
+        for _, part in parts:
             pset = self._new_set(number, part, circuit.name)
             pset.priority, pset.owner = arrival.priority, proof
             proof.members.append(pset)
+        if not parts:  # no worker takes it up: it is in nobody's way
+            self._leave(proof)
         return [(name, pset) for (name, _), pset in zip(parts, proof.members, strict=True)]
 
     @property
@@ -164,7 +166,7 @@ class RunCore:
     # -- sets ---------------------------------------------------------------------------------------------
 
     def complete(self, pset: PartitionSet, worker: str) -> ProofRun | None:
-        """One partition (or the whole proof) is out; returns the proof if that was its last. Raises ValueError for a second time."""
+        """One partition (or the whole proof) is out; returns the proof if that was its last. ValueError: the second time."""
         if pset.completed:
             raise ValueError(f"{pset} completes a second time")
         pset.completed = True
@@ -190,8 +192,8 @@ class RunCore:
         return not pset.attached
 
     def end(self, pset: PartitionSet, worker: str) -> None:
-        """Nobody holds a set any more. What a failed one still has goes back; a set that has not failed must have nothing: that is
-        a fault of the pipeline, and fails its proof (a leak of the books would end every later one)."""
+        """Nobody holds a set any more. What a failed one still has goes back; a set that has not failed must have nothing: that
+        is a fault of the pipeline, and fails its proof (a leak of the books would end every later one)."""
         held = bool(pset.buffers or pset.claims)
         if held and not self.arbiter.is_failed(pset):
             what = ", ".join([*pset.buffers, *(name for name, _ in pset.claims)])
@@ -228,8 +230,8 @@ class RunCore:
     def out_of_memory(self, oom: OutOfMemory, pset: PartitionSet | None, worker: str, *, by_driver: bool = False) -> None:
         """Memory ran out: note it, and fail what it concerns. This is the one rule of its scope.
 
-        A device's memory fails the proof that asked; so does what a device's driver refuses (`by_driver`: VRAM, or pages to lock),
-        for the system has no need to kill anybody. The host's memory ends the run: the kernel would end the process.
+        A device's memory fails the proof that asked; so does what a driver refuses (`by_driver`: VRAM, or pages to lock), for the
+        system has no need to kill anybody. The host's memory ends the run: the kernel would end the process.
         """
         if self.oom is None:
             self.oom = (self._clock(), oom)

@@ -21,7 +21,9 @@ class OutOfMemory(OutOfMemoryError):
                  holders: list[tuple[str, int, int]], of: PartitionSet | None = None) -> None:  # fmt: skip
         self.pool, self.buffer, self.request_bytes = pool, buffer, request_bytes
         self.level_bytes, self.capacity_bytes, self.holders = level_bytes, capacity_bytes, holders
-        self.proof, self.partition = (None, None) if of is None or of.proof < 0 else (of.proof, of.partition)
+        known = of is not None and of.proof >= 0
+        self.proof: int | None = of.proof if of is not None and known else None
+        self.partition: int | None = of.partition if of is not None and known else None
         super().__init__(
             f"{pool}: {buffer} needs {request_bytes / 2**30:.2f} GiB, "
             f"{level_bytes / 2**30:.2f} of {capacity_bytes / 2**30:.2f} GiB in use"

@@ -22,7 +22,7 @@ from cuzk.pipeline.binder import Binder
 from cuzk.pipeline.books import Books
 from cuzk.pipeline.endless import endless
 from cuzk.pipeline.presets import PRESETS, build, preset_policy
-from cuzk.pipeline.rules import refuse_contradictions
+from cuzk.pipeline.rules import Facts, refuse_contradictions
 from cuzk.pipeline.steps import BufferSpec, Pipeline
 
 GPU = "$gpu"
@@ -100,6 +100,11 @@ class Program:
         """Proofs that may be in flight at once (j). None: all that have arrived, where arrivals are open and j is not given."""
         open_arrivals = self.scenario.workload.arrivals != "closed"
         return None if open_arrivals and self.scenario.policy.j is None else self.policy.j or 1
+
+    @cached_property
+    def facts(self) -> Facts:
+        """Where steps run and residents lie."""
+        return Facts(self.scenario, self.pipeline, self.policy)
 
     # -- numbers ------------------------------------------------------------------------------------------
 

@@ -37,16 +37,16 @@ class Facts:
 
     def at(self, step: str) -> Processor | None:
         """Where a step runs; None if the pipeline has none of that name."""
-        return next((run.at for _, run in self.runs() if run.run == step), None)
+        return next((run.processor for _, run in self.runs() if run.run == step), None)
 
     def placed(self, resident: str) -> str:
         """Where a resident lies, as the policy says it, or as its pool says it."""
-        given = getattr(self.policy, resident, None)
+        given: str | None = getattr(self.policy, resident, None)
         spec = self.pipeline.buffers.get(resident)
         if spec is None:
             return "nowhere"
         kind = "vram" if spec.pool.startswith("vram") else {"ram": "pageable"}.get(spec.pool, spec.pool)
-        return given if (given, kind) in (("mmap", "pageable"), ("split", "pinned")) else kind
+        return str(given) if (given, kind) in (("mmap", "pageable"), ("split", "pinned")) else kind
 
     def error(self, option: str, message: str) -> ScenarioError:
         """About an option of the policy where the pipeline is a preset, else about the step or buffer of that name."""
@@ -67,7 +67,7 @@ def _runs(steps: tuple[StepBase, ...], at: tuple[str | int, ...]) -> Iterator[tu
 
 def _streams_are_the_gpus(facts: Facts) -> None:
     for place, run in facts.runs():
-        if run.on != HOST and run.at == "cpu":
+        if run.on != HOST and run.processor == "cpu":
             message = f"{run.run} runs on stream {run.on}, and a stream is the GPU's: at: gpu, or without `on`"
             raise facts.scenario.error(("pipeline", *place), message)
 

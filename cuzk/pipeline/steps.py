@@ -29,7 +29,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 from cuzk.model.formula import Formula, SizeFormula
 from cuzk.model.policy import Processor
 from cuzk.model.units import Bytes
-from cuzk.model.work import law_name
+from cuzk.model.work import NATURAL, law_name
 
 HOST = "host"
 
@@ -110,6 +110,7 @@ class Trim(StepBase):
 class Run(StepBase):
     """Do named work on a processor: `at` the CPU, or the GPU that the set is bound to; `on` says who waits for it.
 
+    `at` left out: the GPU for what is queued on a stream, else where the step runs by nature (cuzk.model.work).
     `on: host`: the worker itself, also for work that it launches on the GPU and waits for; else a stream of the GPU.
     `reads`: what it reads of a buffer that is there for the whole run (the key, the matrices), in bytes: from where that lies
     to where the work is done these bytes go over a link. `uses`: the buffers it touches on its stream, which may be freed only
@@ -118,7 +119,7 @@ class Run(StepBase):
     """
 
     run: str
-    at: Processor = "cpu"
+    at: Processor | None = None
     on: str = HOST
     cost: str | None = None
     reads: dict[str, SizeFormula] = {}
@@ -127,7 +128,12 @@ class Run(StepBase):
     @property
     def law(self) -> str:
         """The cost law's name in the calibration."""
-        return self.cost or law_name(self.run, self.at)
+        return self.cost or law_name(self.run, self.processor)
+
+    @property
+    def processor(self) -> Processor:
+        """Where it runs."""
+        return self.at or ("gpu" if self.on != HOST else NATURAL.get(self.run, "cpu"))
 
 
 class Copy(StepBase):
@@ -232,7 +238,7 @@ TryAlloc.model_rebuild()
 class BufferSpec(BaseModel):
     """A named allocation. `size` is a formula over the circuit's counts; `$gpu` in `pool` is the device's number.
 
-    `scope`: a set's own (`token`), one per device made at first use and kept (`gpu`), there before the start (`run`).
+    `scope`: a set's own (`set`), one per device made at first use and kept (`gpu`), there before the start (`run`).
     `allocator: cached` keeps freed bytes reserved for later allocations of the same allocator until a `trim`.
     `touched_by`: pages become resident while that step runs (else at once).
     """
@@ -240,7 +246,7 @@ class BufferSpec(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     pool: str
     size: Formula
-    scope: Literal["token", "gpu", "run"] = "token"
+    scope: Literal["set", "gpu", "run"] = "set"
     allocator: Literal["direct", "cached"] = "direct"
     touched_by: str | None = None
     holder: str | None = None

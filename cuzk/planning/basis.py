@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from cuzk.model.scenario import Scenario
 from cuzk.model.transfer import calibrated_on, rates_of, same_card
-from cuzk.pipeline.plan import compile
+from cuzk.pipeline.program import bind
 
 Basis = Literal["measured", "interpolated", "other-policy", "other-card"]
 ERRORS: dict[Basis, float] = {"measured": 0.0264, "interpolated": 0.05, "other-policy": 0.15, "other-card": 0.36}
@@ -31,7 +31,7 @@ def _reasons(scenario: Scenario) -> list[tuple[Basis, str]]:
     calibration = scenario.calibration
     if calibration is None:
         return []
-    plan = compile(scenario)
+    plan = bind(scenario)
     found: list[tuple[Basis, str]] = []
     names = {k: v for k, v in plan.names(scenario.circuit).items() if isinstance(v, (int, float))}
     found += [("interpolated", f"outside the calibrated range: {what}") for what in calibration.outside(names)]

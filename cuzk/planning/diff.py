@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from cuzk.errors import InputError
 from cuzk.model.scenario import Scenario
-from cuzk.pipeline.plan import compile
+from cuzk.pipeline.program import bind
 from cuzk.planning.row import Row, simulated
 from cuzk.sim.sweeps import in_parallel
 
@@ -58,7 +58,7 @@ def diff(a: Scenario, b: Scenario, *, processes: int | None = None) -> Diff:
 def _data(scenario: Scenario) -> dict[str, Any]:
     """All that decides the result, as data: the policy with no option open, names and descriptions left out."""
     data = scenario.model_dump(mode="json", exclude={"name", "description", "checks", "version"})
-    data["policy"] = compile(scenario).policy.model_dump(mode="json", exclude_none=True)
+    data["policy"] = bind(scenario).policy.model_dump(mode="json", exclude_none=True)
     for part in ("machine", "circuit", "calibration"):
         for field in ("provenance", "description", "points"):
             (data.get(part) or {}).pop(field, None)

@@ -8,7 +8,7 @@ from typing import Any
 from cuzk.errors import InputError
 from cuzk.model.catalogue import Catalogue
 from cuzk.model.scenario import Scenario
-from cuzk.pipeline.plan import compile
+from cuzk.pipeline.program import bind
 from cuzk.planning.space import Settings, axes_of, last_resorts, resolved, words
 from cuzk.sim import simulate
 from cuzk.sim.result import SimResult
@@ -50,7 +50,7 @@ def nearest(scenario: Scenario, catalogue: Catalogue) -> Nearest:
         return Nearest(
             words(_settings(smallest)), None, pool, needs[kind], limit, "the smallest setting fits, without the margins"
         )
-    policy = compile(smallest).policy
+    policy = bind(smallest).policy
     for change in last_resorts(policy):
         if resolved(smallest, change) is None:
             continue

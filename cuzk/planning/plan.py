@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from cuzk.errors import InputError
 from cuzk.model.scenario import Scenario
-from cuzk.pipeline.plan import compile
+from cuzk.pipeline.program import bind
 from cuzk.planning.candidate import Candidate
 from cuzk.planning.space import Axes, Settings, axes_of, count, lines, resolved
 from cuzk.sim import simulate, uncertainty
@@ -231,7 +231,7 @@ def _against(candidate: Candidate, wanted: Wanted) -> str:
 
 def neighbours(scenario: Scenario, best: Candidate, wanted: Wanted, processes: int | None = None) -> list[dict[str, Any]]:
     """The nearest other settings, each simulated whole, and why it loses."""
-    policy = compile(best.scenario).policy
+    policy = bind(best.scenario).policy
     tries: list[Settings] = []
     for name in ("pw", "gw", "j"):
         value = getattr(policy, name)

@@ -9,7 +9,7 @@ from typing import Any
 from cuzk.errors import InputError
 from cuzk.model.policy import Policy
 from cuzk.model.scenario import Scenario
-from cuzk.pipeline.plan import compile
+from cuzk.pipeline.program import bind
 
 Settings = dict[str, Any]
 Axes = dict[str, list[Any]]
@@ -41,7 +41,7 @@ def axes_of(scenario: Scenario, given: Mapping[str, list[Any]] | None = None) ->
 
     Values that the scenario itself has are among them. A pipeline written as steps is varied in pw, gw and j alone.
     """
-    policy = compile(scenario).policy
+    policy = bind(scenario).policy
     fixed = dict(given or {})
     if not isinstance(scenario.pipeline, str):
         axes: Axes = {name: list(values) for name, values in REFERENCE.items() if name in ("pw", "gw")}
@@ -77,7 +77,7 @@ def count(axes: Axes) -> int:
 def resolved(scenario: Scenario, settings: Settings) -> Policy | None:
     """The policy with no option open; None where the options do not go together."""
     try:
-        return compile(scenario.with_policy(**settings)).policy
+        return bind(scenario.with_policy(**settings)).policy
     except (InputError, ValueError):
         return None
 

@@ -128,19 +128,20 @@ class Forecaster:
         return peaks
 
     def _ends(self, loads: list[Load], trace: bool) -> tuple[dict[str, tuple[float, float]], list[Event]]:
-        from cuzk.pipeline.plan import compile
+        from cuzk.pipeline.program import bind
         from cuzk.sim.bands import band
-        from cuzk.sim.engine import Options
-        from cuzk.sim.run import run_plan
+        from cuzk.sim.costs import Draw
+        from cuzk.sim.options import Options
+        from cuzk.sim.run import run_program
 
         if self._calibration is None:
             return {}, []
-        plan = compile(self._scenario(loads, self._width))
+        plan = bind(self._scenario(loads, self._width))
         times: list[list[float]] = [[] for _ in loads]
         first: list[Event] = []
         for seed in range(self._seeds):
-            options = Options(trace=True, unlimited_ram=True, errors=seed or None)
-            events = run_plan(plan, seed, options).events or []
+            options = Options(trace=True, unlimited_ram=True, draw=Draw(seed or None))
+            events = run_program(plan, seed, options).events or []
             if not seed:
                 first = events
             for event in events:

@@ -11,7 +11,7 @@ from cuzk.errors import CuzkError, Interrupted, ProofInvalid
 from cuzk.exec.cpu import CpuDevice
 from cuzk.exec.device import Device, Work
 from cuzk.exec.engine import Engine
-from cuzk.exec.run import Proving, bind, refuse_faults
+from cuzk.exec.run import Proving, bind_key, refuse_faults
 from cuzk.exec.sampler import Sampler
 from cuzk.groth16.formats.proof import Proof
 from cuzk.groth16.formats.vk import VerifyingKey
@@ -19,7 +19,7 @@ from cuzk.groth16.point_bytes import PointError
 from cuzk.groth16.verify import Verifier
 from cuzk.model.scenario import Scenario
 from cuzk.native.memory import process_resident_bytes
-from cuzk.pipeline.plan import compile
+from cuzk.pipeline.program import bind
 from cuzk.service.failures import Cancelled
 from cuzk.service.keys import KeyStore, Loaded
 from cuzk.service.kinds import Statement
@@ -108,7 +108,7 @@ class PipelineProver:
         if task.cancelled():
             raise Cancelled("cancelled")
         prepared = self._bind(loaded, statement, numbers)
-        plan = compile(prepared.scenario)
+        plan = bind(prepared.scenario)
         refuse_faults(plan)
         device: Any = prepared.device
         spent = _Spent()
@@ -150,7 +150,8 @@ class PipelineProver:
                 watcher.join()
         finally:
             device.close()
-        error = engine.failure or (engine.failures[0][1] if engine.failures else None)
+        core = engine.core
+        error = core.failure or (core.failures[0][1] if core.failures else None)
         if error is not None:
             if isinstance(error, Interrupted) and task.cancelled():
                 raise Cancelled("cancelled") from None
@@ -165,7 +166,9 @@ class PipelineProver:
         )
         scenario = scenario.model_copy(update={"workload": scenario.workload.model_copy(update={"proofs": 1})})
         proving = Proving(str(loaded.key.path), (), None, self._threads)
-        prepared = bind(scenario, loaded.key, assignments, proving, idle_bytes=self._idle_bytes, make_device=self._told_device)
+        prepared = bind_key(
+            scenario, loaded.key, assignments, proving, idle_bytes=self._idle_bytes, make_device=self._told_device
+        )
         whole = prepared.scenario.circuit.model_copy(update={"partitions": statement.partitions})
         self._bound[loaded.circuit_id] = prepared.scenario.model_copy(update={"circuit": whole})
         return prepared
@@ -213,7 +216,7 @@ class _Telling:
     def perform(self, work: Work) -> None:
         super().perform(work)  # type: ignore[misc]
         if work.name == "epilogue" and not work.is_copy:
-            of_proof = self._verified.get(work.set.token.proof, {})
+            of_proof = self._verified.get(work.pset.proof, {})
             for partition in list(of_proof):
                 found = of_proof.pop(partition, None)
                 if found is not None:  # else another thread was faster

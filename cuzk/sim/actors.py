@@ -29,8 +29,8 @@ class SimSet(PartitionSet):
 class Actor:
     """One worker at work: where it stands in its code, and on which set."""
 
-    __slots__ = ("asked", "at_end", "code", "gpu", "handle", "kind", "name", "owns", "pc", "pool", "pset", "ramp", "since", "slot",
-                 "started_v", "streams", "waits_for", "work_s")  # fmt: skip
+    __slots__ = ("asked", "at_end", "code", "gpu", "handle", "kind", "name", "owns", "pc", "pool", "pset", "ramp", "since",
+                 "slot", "started_v", "streams", "waits_for", "work_s")  # fmt: skip
 
     def __init__(self, kind: str, code: list[SimOp], pset: Any, gpu: int, pool: bool = False) -> None:
         self.kind, self.code, self.pset, self.gpu, self.pool = kind, code, pset, gpu, pool

@@ -14,7 +14,7 @@ from cuzk.model.calibration import Calibration
 from cuzk.model.scenario import Scenario
 from cuzk.pipeline.program import bind
 from cuzk.sim.costs import Draw
-from cuzk.sim.engine import Options
+from cuzk.sim.options import Options
 from cuzk.sim.result import SimResult, Verdict
 from cuzk.sim.run import run_program
 from cuzk.sim.sweeps import Progress, bare, in_parallel

@@ -91,7 +91,7 @@ def _room_for_another_set(engine: Engine) -> str | None:
     pool = engine.books.pools["ram"]
     circuit = engine.program.scenario.circuit
     specs = engine.program.pipeline.buffers.items()
-    written = [name for name, spec in specs if spec.scope == "token" and spec.touched_by and spec.pool == "ram"]
+    written = [name for name, spec in specs if spec.scope == "set" and spec.touched_by and spec.pool == "ram"]
     needs = sum(engine.program.size(name, circuit) for name in written)
     left = pool.capacity - engine.ledger.peak_resident
     if not needs or left >= needs:

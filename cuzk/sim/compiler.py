@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cuzk.pipeline import ops
 from cuzk.pipeline.arbiter import FAILED
-from cuzk.sim.actors import Actor, Handle, SimOp
+from cuzk.sim.actors import Actor, Handle, SimOp, SimSet
 from cuzk.sim.work import compile_work
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ class _Compiler(ops.Visitor[None]):
                 return engine.block(actor, name)
             if pset is FAILED:
                 return False
+            assert isinstance(pset, SimSet)
             engine.take(actor, pset)
             return here
 

@@ -38,6 +38,9 @@ TIME_SLICE_S = 0.004
 """For so long another thread may have the processor."""
 
 
+AS_STATED = Draw()
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """What a run does beside the plain one."""
@@ -50,7 +53,7 @@ class Options:
     """Step times of a measured run instead of the cost laws."""
     unlimited_ram: bool = False
     """Go on beyond the host's memory: for bands of peaks."""
-    draw: Draw = Draw()
+    draw: Draw = AS_STATED
     """How each cost law is drawn within its stated error."""
 
 

@@ -8,7 +8,7 @@ from cuzk.errors import InputError
 from cuzk.model.scenario import Scenario
 from cuzk.pipeline import ops
 from cuzk.pipeline.program import bind, every_op
-from cuzk.sim.engine import Durations, Options
+from cuzk.sim.options import Durations, Options
 from cuzk.sim.result import SimResult
 from cuzk.sim.run import run_program
 from cuzk.trace.event import Event

@@ -9,7 +9,8 @@ from cuzk.model.scenario import Scenario
 from cuzk.pipeline import ops
 from cuzk.pipeline.program import Program, bind, every_op
 from cuzk.sim.bottleneck import bottleneck, shares
-from cuzk.sim.engine import Engine, Options
+from cuzk.sim.engine import Engine
+from cuzk.sim.options import Options
 from cuzk.sim.result import Holders, Oom, Peak, SimResult
 from cuzk.trace.throughput import Throughput, throughput
 

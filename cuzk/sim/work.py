@@ -122,10 +122,8 @@ def _touching(engine: Engine, cost: Cost, seconds: Seconds, sizes: dict[str, int
         pset = actor.pset
         work_s = actor.work_s = max(seconds(pset), 1e-9)
         v = actor.started_v = cost.cls.at(rates.now)
-        if all_names <= pset.untouched:
-            ramp = whole
-        else:  # some are not allocated, or touched before
-            ramp = ramp_of({n: size for n, size in sizes.items() if n in pset.untouched})
+        untouched = pset.untouched  # without some: they are not allocated, or touched before
+        ramp = whole if all_names <= untouched else ramp_of({n: size for n, size in sizes.items() if n in untouched})
         actor.ramp = ramp
         actor.at_end = done
         ramp.start(work_s, v)

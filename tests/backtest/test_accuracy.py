@@ -13,7 +13,7 @@ from cuzk.accuracy.measured_points import METRIC_OF, read_points
 from cuzk.accuracy.scenarios import case
 from cuzk.errors import InputError
 from cuzk.pipeline.bounds import bounds
-from cuzk.pipeline.plan import compile
+from cuzk.pipeline.program import bind
 
 SEEDS = 5
 
@@ -59,7 +59,7 @@ def test_the_static_bound_exceeds_the_card_just_where_it_ran_out() -> None:
     points, calibration = read_points(reference_points()), load_calibration("reference")
     judged = [p for p in points.points if p.metrics.get("oom")]
     for point in judged:
-        plan = compile(case(point, calibration, points.systems).scenario)
+        plan = bind(case(point, calibration, points.systems).scenario)
         bound = next(b for b in bounds(plan) if b.pool == "vram:0")
         assert (bound.at_most_bytes > bound.capacity_bytes) == (point.metrics["oom"] == "vram"), (point.id, bound.why)
 

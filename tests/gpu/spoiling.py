@@ -25,7 +25,7 @@ class SpoilingProver(CudaProver):
         self._marker, self._fault, self._lives, self._step = marker, fault, lives, step
 
     def perform(self, work: Work) -> None:
-        if work.name == self._step and work.set.token.proof >= 1:
+        if work.name == self._step and work.pset.proof >= 1:
             for life in range(self._lives):
                 path = Path(f"{self._marker}-{life}")
                 if not path.exists():

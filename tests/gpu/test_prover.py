@@ -24,14 +24,14 @@ ALL = "srs: vram, pce: vram, matvec: gpu, prep_msm: gpu, b_g2_msm: gpu"
 
 def prove(tmp_path, key, witness, policy, partitions=3):
     from cuzk.exec.cuda import CudaProver
-    from cuzk.exec.run import Proving, bind, prove_with
+    from cuzk.exec.run import Proving, bind_key, prove_with
     from cuzk.model import load_scenario
 
     path = tmp_path / "s.yaml"
     path.write_text(SCENARIO.format(policy=policy))
     scenario = load_scenario(path)
     scenario = scenario.model_copy(update={"circuit": scenario.circuit.model_copy(update={"partitions": partitions})})
-    bound = bind(scenario, key, [witness], Proving("", ()), idle_bytes=0, make_device=CudaProver)
+    bound = bind_key(scenario, key, [witness], Proving("", ()), idle_bytes=0, make_device=CudaProver)
     return prove_with(bound, tmp_path / "out")
 
 

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from cuzk.model.policy import _choices
 from cuzk.model.scenario import Scenario, load_scenario
 from cuzk.pipeline.check import check
-from cuzk.pipeline.plan import compile
-from cuzk.pipeline.presets import PHASES
-from cuzk.sim.engine import Engine, Options
+from cuzk.pipeline.presets.reference_prover.phases import PHASES
+from cuzk.pipeline.program import bind
+from cuzk.sim.engine import Engine
+from cuzk.sim.options import Options
 from cuzk.sim.run import result_of
 
 SECONDS = st.sampled_from([0.0, 0.001, 0.5, 1.0, 2.5])
@@ -35,7 +36,8 @@ class Watched(Engine):
             self._watch(name)
 
     def _watch(self, name: str) -> None:
-        real = getattr(self.arbiter, name)
+        owner = self.arbiter if hasattr(self.arbiter, name) else self.books
+        real = getattr(owner, name)
 
         def call(*args: Any, **kwargs: Any) -> Any:
             result = real(*args, **kwargs)
@@ -48,10 +50,10 @@ class Watched(Engine):
             self.invariants()
             return result
 
-        setattr(self.arbiter, name, call)
+        setattr(owner, name, call)
 
     def invariants(self) -> None:
-        for pool in self.arbiter.pools.values():
+        for pool in self.books.pools.values():
             assert pool.live >= 0 and pool.cached >= 0 and pool.untouched >= 0
             assert pool.untouched <= pool.live
             assert pool.live == sum(size for _, size, _ in pool.held.values())
@@ -153,7 +155,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
 
 
 def walked(scenario: Scenario, shuffle: int | None = None) -> Watched:
-    engine = Watched(compile(scenario), scenario.seed, Options(trace=True, shuffle=shuffle))
+    engine = Watched(bind(scenario), scenario.seed, Options(trace=True, shuffle=shuffle))
     engine.run()
     return engine
 
@@ -170,14 +172,14 @@ LAWS = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCh
 @LAWS
 @given(scenarios(), st.sampled_from([None, 1, 2]))
 def test_what_is_taken_is_given_back(scenario, shuffle):
-    assert not [f for f in check(compile(scenario).pipeline) if f.severity == "error"]
+    assert not [f for f in check(bind(scenario)) if f.severity == "error"]
     run = walked(scenario, shuffle)
     assert all(count == 1 for count in run.allocated.values() if count), "a buffer of a set was allocated twice"
     assert all(count == 1 for count in run.freed.values())
     if ran_out_of_ram(run):
         return
     assert run.allocated == run.freed
-    for pool in run.arbiter.pools.values():
+    for pool in run.books.pools.values():
         assert pool.live == 0 and pool.untouched == 0
     for claim in run.arbiter._claims.values():
         assert claim.free == claim.units and claim.held == 0 and not claim.waiters
@@ -193,12 +195,12 @@ def test_every_partition_comes_out_once_or_its_proof_has_failed(scenario, shuffl
         return
     out = Counter((e.proof, e.partition) for e in run.events if e.kind == "complete" and e.partition >= 0)
     assert all(count == 1 for count in out.values())
-    for proof in run.admission.proofs:
+    for proof in run.core.proofs:
         parts = [part for number, part in out if number == proof.number]
         if proof.failure is None:
             assert sorted(parts) == list(range(scenario.circuit.partitions))
             assert proof.completed_s is not None and proof.completed_s >= proof.admitted_s >= proof.arrived_s
-    assert len(run.admission.proofs) == scenario.workload.proofs
+    assert len(run.core.proofs) == scenario.workload.proofs
 
 
 # INV-6
@@ -223,7 +225,7 @@ def test_the_clock_never_goes_back_and_work_takes_at_least_its_time(scenario):
 @given(scenarios(), st.integers(0, 2))
 def test_the_same_seed_gives_the_same_bytes(scenario, seed):
     def once():
-        engine = Engine(compile(scenario), seed, Options(trace=True))
+        engine = Engine(bind(scenario), seed, Options(trace=True))
         engine.run()
         return json.dumps([result_of(engine).to_json(), [event.to_json() for event in engine.events]])
 

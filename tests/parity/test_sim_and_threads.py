@@ -16,11 +16,11 @@ from cuzk.exec.result import RunResult
 from cuzk.exec.run import run
 from cuzk.model.scenario import Scenario, load_scenario
 from cuzk.pipeline.bounds import bounds
-from cuzk.pipeline.plan import compile
-from cuzk.pipeline.presets import PHASES
+from cuzk.pipeline.presets.reference_prover.phases import PHASES
+from cuzk.pipeline.program import bind
 from cuzk.sim import simulate
-from cuzk.sim.engine import Options
-from cuzk.sim.run import run_plan
+from cuzk.sim.options import Options
+from cuzk.sim.run import run_program
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIOS = ROOT / "scenarios"
@@ -89,13 +89,13 @@ def test_peaks_are_equal_where_order_decides_them(gw: int) -> None:
 def test_peaks_are_within_the_legal_orders(file: str) -> None:
     """The lowest and highest peak over orders that other step times would give, widened by one set."""
     scene = scenario(file, "workload.proofs=3", "policy.j=2", "policy.pw=5", "circuit.partitions=6")
-    plan = compile(scene)
+    plan = bind(scene)
     assert scene.calibration is not None
     # a busy machine delays steps at random: any order that such times lead to is legal
     uncertain = {name: law.model_copy(update={"jitter": 0.5}) for name, law in scene.calibration.costs.items()}
     calibration = scene.calibration.model_copy(update={"costs": uncertain})
-    loose = compile(scene.model_copy(update={"calibration": calibration}))
-    peaks = [run_plan(loose, seed, Options(shuffle=seed)).peaks["ram"].live_bytes for seed in range(60)]
+    loose = bind(scene.model_copy(update={"calibration": calibration}))
+    peaks = [run_program(loose, seed, Options(shuffle=seed)).peaks["ram"].live_bytes for seed in range(60)]
     one_set = sum(plan.size(b, scene.circuit) for b in ("a", "b", "c", "aux", "witness_copy"))
     own_ram = simulated_process_bytes(scene)
     real = threads(scene, 0.02).to_json()["peaks"]["ram"]["live_bytes"] + own_ram

@@ -41,7 +41,7 @@ def test_one_shape_of_code():
 
 
 # INV-17
-@pytest.mark.parametrize("module", ["cuzk.cli.main", "cuzk.pipeline.plan", "cuzk.groth16", "cuzk.gpu", "cuzk.exec"])
+@pytest.mark.parametrize("module", ["cuzk.cli.main", "cuzk.pipeline.program", "cuzk.groth16", "cuzk.gpu", "cuzk.exec"])
 def test_heavy_imports_are_lazy(module):
     code = f"import sys, {module}; print(*sorted({{'cupy', 'plotly', 'simpy', 'scipy'}} & set(sys.modules)))"
     done = run_code(code)

@@ -31,8 +31,15 @@ def _on_gpu(step: str) -> dict[str, Any]:
 
 
 def partition_pipeline(
-    name: str, policy: Policy, buffers: dict[str, Any], *, whole: bool = False, whole_call: bool = False, trims: bool = True,
-    other_workers: dict[str, Any] | None = None, other_locks: dict[str, Any] | None = None
+    name: str,
+    policy: Policy,
+    buffers: dict[str, Any],
+    *,
+    whole: bool = False,
+    whole_call: bool = False,
+    trims: bool = True,
+    other_workers: dict[str, Any] | None = None,
+    other_locks: dict[str, Any] | None = None,
 ) -> Pipeline:
     """The workers, locks, permits and channels under `policy` (no option may be open) around `buffers`.
 
@@ -43,7 +50,7 @@ def partition_pipeline(
     vectors = ABC[:2] if policy.quotient == "c-free" else ABC
     workers: dict[str, Any] = {
         "synthesis": {"start": "proof" if whole else "partition", "steps": _synthesis(policy, vectors, whole)},
-        "gpu": {"start": "pool", "per": "gpu", "count": "gw", "steps": _gpu_worker(policy, vectors, whole_call, trims)},
+        "gpu": {"start": "pool", "per": "gpu", "count": "gw", "steps": _gpu_worker(policy, vectors, whole, whole_call, trims)},
     }
     if policy.prep_msm == "cpu":
         workers["prep"] = {"start": "spawned", "steps": _prep(policy)}
@@ -104,7 +111,7 @@ def _synthesis(policy: Policy, vectors: list[str], whole: bool) -> Steps:
     return steps + send + (give_back if policy.permit_returns == "after-send" else [])
 
 
-def _gpu_worker(policy: Policy, vectors: list[str], whole_call: bool, trims: bool) -> Steps:
+def _gpu_worker(policy: Policy, vectors: list[str], whole: bool, whole_call: bool, trims: bool) -> Steps:
     two_locks = policy.gpu_locks == "compute+memory"
     kernels_lock = "compute_mutex" if two_locks else "gpu_mutex"
     pins = policy.prestage != "off"
@@ -133,7 +140,7 @@ def _gpu_worker(policy: Policy, vectors: list[str], whole_call: bool, trims: boo
     free_d_bc: Steps = [{"run": "device_free"}, {"free": ["d_bc"]}]
     if policy.free_d_bc == "after-unlock":
         after_unlock = after_unlock + free_d_bc
-    kernels = _kernels(policy, free_d_bc)
+    kernels = _kernels(policy, free_d_bc, whole)
     finish: Steps = _finish(policy, vectors)
     if policy.prove_api == "split":
         early: Steps = [{"free": vectors}] if policy.free_abc == "after-start" and policy.matvec == "cpu" else []
@@ -177,7 +184,7 @@ def _prestage(
     ]
 
 
-def _kernels(policy: Policy, free_d_bc: Steps) -> Steps:
+def _kernels(policy: Policy, free_d_bc: Steps, whole: bool) -> Steps:
     msm_h: dict[str, Any] = {
         **_on_gpu("msm_h"), "on": "compute", "reads": KEY_READS["msm_h"], "uses": ["d_a", "buckets", "msm_h_temps"],
     }  # fmt: skip
@@ -191,7 +198,8 @@ def _kernels(policy: Policy, free_d_bc: Steps) -> Steps:
             {**_on_gpu("prep_msm"), "on": "compute", "uses": ["d_w", "d_splits"]},
         ]
     if policy.matvec == "gpu":
-        steps += [{**_on_gpu("matvec"), "on": "compute", "reads": MATRICES, "uses": ["d_w", "d_a", "d_bc"]}]
+        reads = {} if whole else {"reads": MATRICES}
+        steps += [{**_on_gpu("matvec"), "on": "compute", **reads, "uses": ["d_w", "d_a", "d_bc"]}]
     if steps:
         steps += [{"record": "rows_done", "on": "compute"}, {"wait": "rows_done"}, {"free": ["d_w"]}]
     if policy.prep_msm == "gpu" and policy.b_g2_msm == "cpu":

@@ -12,7 +12,7 @@ from cuzk.accuracy.runs import backtest_runs, measured, scenario_of
 from cuzk.accuracy.stage_laws import fit_stages, overtakes
 from cuzk.accuracy.timelines import read_runs, read_timeline
 from cuzk.errors import InputError
-from cuzk.pipeline.plan import compile
+from cuzk.pipeline.program import bind
 from cuzk.trace.spans import spans
 from cuzk.trace.timelines import events_of
 
@@ -63,7 +63,7 @@ def test_who_overtakes_whom(runs) -> None:  # type: ignore[no-untyped-def]
 def test_buffers_follow_the_provers_formulas(runs, run: str, d_bc: int, capacity: int | None) -> None:  # type: ignore[no-untyped-def]
     found = next(r for r in runs.runs if r.id == run)
     scenario = scenario_of(found, runs, load_calibration("h200-supraseal"))
-    plan = compile(scenario)
+    plan = bind(scenario)
     size = plan.size("d_bc", scenario.circuit)
     assert 0 <= size - d_bc <= 64 << 20 and size % (32 << 20) == 0
     assert plan.size("d_a", scenario.circuit) == 32 << scenario.circuit.log2_domain

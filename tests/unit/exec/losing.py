@@ -14,7 +14,7 @@ from typing import Any
 from cuzk.errors import DeviceLost, HardwareMissing, OutOfMemoryError
 from cuzk.exec.cpu import CpuDevice
 from cuzk.exec.device import Allocation, Work
-from cuzk.pipeline.plan import Plan
+from cuzk.pipeline.program import Program
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class LosingDevice(CpuDevice):
         self.fault, self.life, self.hung = fault, len(list(Path(folder).glob("life-*"))), False
         Path(folder, f"life-{self.life}").write_text(str(os.getpid()))
 
-    def open(self, plan: Plan) -> None:
+    def open(self, plan: Program) -> None:
         if self._strikes("open"):
             raise HardwareMissing("no such device")
         if self.fault.how == "gone" and self.life:
@@ -52,7 +52,7 @@ class LosingDevice(CpuDevice):
     def perform(self, work: Work) -> None:
         if self.hung:
             time.sleep(3600)
-        if work.name == self.fault.step and work.set.token.proof in self.fault.proofs and self.life < self.fault.lives:
+        if work.name == self.fault.step and work.pset.proof in self.fault.proofs and self.life < self.fault.lives:
             self._break(work.gpu)
         super().perform(work)
 

@@ -12,7 +12,7 @@ from typing import Any
 from cuzk.exec.engine import Engine
 from cuzk.exec.null import NullDevice
 from cuzk.model.scenario import Scenario, load_scenario
-from cuzk.pipeline.plan import Plan, compile
+from cuzk.pipeline.program import Program, bind
 from cuzk.trace.event import Event
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -40,7 +40,7 @@ def scenario(pipeline: str = "phase12", *overrides: str, machine: str = "zen4-96
 class Played:
     """An engine that has run, and what it left."""
 
-    def __init__(self, plan: Plan, device: NullDevice, interrupt_after_s: float | None = None, **engine: Any) -> None:
+    def __init__(self, plan: Program, device: NullDevice, interrupt_after_s: float | None = None, **engine: Any) -> None:
         self.events: list[Event] = []
         before = set(threading.enumerate())
         device.open(plan)
@@ -68,10 +68,10 @@ class Played:
 
     def assert_clean(self) -> None:
         """Everything was given back, whatever happened."""
-        arbiter = self.engine.arbiter
+        arbiter, books = self.engine.core.arbiter, self.engine.core.books
         assert self.left == []
-        assert {name: pool.live for name, pool in arbiter.pools.items()} == dict.fromkeys(arbiter.pools, 0)
-        for pool in arbiter.pools.values():
+        assert {name: pool.live for name, pool in books.pools.items()} == dict.fromkeys(books.pools, 0)
+        for pool in books.pools.values():
             assert pool.untouched == 0
             assert all(count == 0 and size == 0 and lazy == 0 for count, size, lazy in pool.held.values())
         for claim in arbiter._claims.values():
@@ -92,7 +92,7 @@ class Played:
 
 
 def play(scene: Scenario, device: NullDevice | None = None, **how: Any) -> Played:
-    return Played(compile(scene), device or quick(), **how)
+    return Played(bind(scene), device or quick(), **how)
 
 
 def quick(**how: Any) -> NullDevice:

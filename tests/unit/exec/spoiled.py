@@ -51,7 +51,7 @@ class SpoiledProver(CudaProver):
         super().__init__(*args, open_gpu=lambda index: self._device)
 
     def perform(self, work: Work) -> None:
-        if work.name == self._step and work.set.token.proof == 0 and not self._marker.exists():
+        if work.name == self._step and work.pset.proof == 0 and not self._marker.exists():
             self._marker.touch()
             self._device.spoiled_by = self._device.launches + 2
         super().perform(work)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cuzk.errors import FormatError, InputError, ProofInvalid
-from cuzk.exec.run import Proving, bind, prove_with
+from cuzk.exec.run import Proving, bind_key, prove_with
 from cuzk.groth16.assignments import Ready
 from cuzk.groth16.load import load_key, open_witness
 from cuzk.groth16.prover.products import Witness
@@ -55,7 +55,7 @@ def run(assignments_of, tmp_path: Path, proofs: int = 2, partitions: int = 7):
     )
     key = load_key(MUL / "mul.zkey")
     assignments = assignments_of(key)
-    return assignments, prove_with(bind(scenario, key, assignments, Proving("k", ()), idle_bytes=0), tmp_path / "out")
+    return assignments, prove_with(bind_key(scenario, key, assignments, Proving("k", ()), idle_bytes=0), tmp_path / "out")
 
 
 def test_each_partition_is_made_once_in_its_own_step(tmp_path: Path) -> None:

@@ -144,14 +144,14 @@ def template(tmp_path_factory):
 
 
 def prove_template(kernels, tmp_path, template, policy=ALL_ON_GPU, witnesses=None, partitions=1, **changes):
-    from cuzk.exec.run import Proving, bind, prove_with
+    from cuzk.exec.run import Proving, bind_key, prove_with
     from cuzk.groth16.load import load_key
 
     key, witness = template
     scenario = scenario_of(tmp_path, "phase12", policy, partitions=partitions, **changes)
     gpu, device = device_of(kernels)
     proving = Proving(key, (), threads=2)
-    bound = bind(scenario, load_key(key), witnesses or [witness], proving, idle_bytes=0, make_device=device)
+    bound = bind_key(scenario, load_key(key), witnesses or [witness], proving, idle_bytes=0, make_device=device)
     return prove_with(bound, tmp_path / "out"), gpu, bound
 
 
@@ -210,11 +210,11 @@ def test_a_template_wants_its_own_witness_on_the_gpu(kernels, tmp_path, template
     from cuzk.groth16.load import load_key
 
     device = CudaProver(load_key(template[0]), Ready([template[1].expand_std()]), "c-free", 0, open_gpu=EmulatedDevice)
-    from cuzk.pipeline.plan import compile as compile_scenario
+    from cuzk.pipeline.program import bind as bind_scenario
 
     scenario = scenario_of(tmp_path, "phase12", ALL_ON_GPU)
     with pytest.raises(InputError, match="a template by a witness of bits, this one is of field elements"):
-        device.open(compile_scenario(scenario))
+        device.open(bind_scenario(scenario))
 
 
 @pytest.mark.parametrize("missing", ["matvec: gpu", "b_g2_msm: gpu"])
@@ -228,12 +228,12 @@ def test_a_split_on_the_gpu_needs_what_it_works_for_there(kernels, tmp_path, tem
 
 @pytest.mark.parametrize("b_g2", ["cpu", "gpu"])
 def test_the_cpu_device_walks_the_same_pipelines(tmp_path, template, b_g2):
-    from cuzk.exec.run import Proving, bind, prove_with
+    from cuzk.exec.run import Proving, bind_key, prove_with
     from cuzk.groth16.load import load_key
 
     policy = ALL_ON_GPU.replace("b_g2_msm: gpu", f"b_g2_msm: {b_g2}").replace("pw: 1, gw: 1", "pw: 2, gw: 2")
     scenario = scenario_of(tmp_path, "phase12", policy, partitions=2)
-    bound = bind(scenario, load_key(template[0]), [template[1]], Proving("", (), threads=2), idle_bytes=0)
+    bound = bind_key(scenario, load_key(template[0]), [template[1]], Proving("", (), threads=2), idle_bytes=0)
     result = prove_with(bound, tmp_path / "out")
     assert result.exit_code == 0, result.error
     assert result.document["measured"]["verified_partitions"] == 2
@@ -242,24 +242,24 @@ def test_the_cpu_device_walks_the_same_pipelines(tmp_path, template, b_g2):
 @pytest.mark.parametrize("tables", ["none", "pair-sums"])
 def test_two_gpus_hold_the_key_once_each(kernels, tmp_path, template, tables):
     from cuzk.exec.cuda import CudaProver
-    from cuzk.exec.run import Proving, bind
+    from cuzk.exec.run import Proving, bind_key
     from cuzk.groth16.load import load_key
-    from cuzk.pipeline.plan import compile as compile_scenario
+    from cuzk.pipeline.program import bind as bind_scenario
 
     scenario = scenario_of(tmp_path, "phase12", ALL_ON_GPU.replace("}", f", key_tables: {tables}}}"))
     two = scenario.machine.model_copy(update={"gpus": scenario.machine.gpus * 2})
     scenario = scenario.model_copy(update={"machine": two})
     gpus = [EmulatedDevice(kernels), EmulatedDevice(kernels)]
     make = lambda *args: CudaProver(*args, open_gpu=gpus.__getitem__)  # noqa: E731
-    bound = bind(scenario, load_key(template[0]), [template[1]], Proving("", ()), idle_bytes=0, make_device=make)
-    bound.device.open(compile_scenario(bound.scenario))
+    bound = bind_key(scenario, load_key(template[0]), [template[1]], Proving("", ()), idle_bytes=0, make_device=make)
+    bound.device.open(bind_scenario(bound.scenario))
     held = []
     for _ in gpus:  # a pool each asks for its residents
         for what in ("srs", "pce"):
             bound.device._reside(what)
         held.append([gpu.live_bytes() for gpu in gpus])
     assert held[0] == held[1] and held[0][0] == held[0][1]
-    booked = compile_scenario(bound.scenario).residents()
+    booked = bind_scenario(bound.scenario).residents()
     bases = 2**17  # of the transforms
     assert held[0][0] <= sum(nbytes for name, pool, nbytes in booked if pool == "vram:0" and name != "context") + bases
     gpu = bound.device._gpus[0]

@@ -8,7 +8,7 @@ import pytest
 
 from cuzk.exec.null import NullDevice
 from cuzk.model.scenario import load_scenario
-from cuzk.pipeline.presets import PHASES as PRESETS
+from cuzk.pipeline.presets.reference_prover.phases import PHASES as PRESETS
 from tests.unit.exec.playing import ROOT, play, quick, scenario
 
 PHASES = [name for name in PRESETS if name.startswith("phase")]
@@ -25,9 +25,9 @@ def test_every_preset_runs_to_its_end(phase: str) -> None:
     played.assert_clean()
     engine = played.engine
     sets = 4 if phase == "phase2" else 40
-    assert (engine.failure, engine.failures, engine.oom) == (None, [], None)
-    assert engine.completions == sets
-    assert engine.deallocations == {"native": sets, "host": sets}
+    assert (engine.core.failure, engine.core.failures, engine.core.oom) == (None, [], None)
+    assert len(engine.core.completion_s) == sets
+    assert engine.core.deallocations == {"native": sets, "host": sets}
     assert sum(e.kind == "complete" and e.partition == -1 for e in played.events) == 4
 
 
@@ -36,21 +36,21 @@ def test_lock_orders(order: str) -> None:
     played = play(scenario("phase8", f"policy.lock_order={order}", "policy.gw=4", "workload.proofs=6",
                            machine="zen4-96c-755g-32g"))  # fmt: skip
     played.assert_clean()
-    assert played.engine.completions == 60
+    assert len(played.engine.core.completion_s) == 60
 
 
 @pytest.mark.parametrize("order", ["fifo", "by-proof", "random"])
 def test_permit_orders(order: str) -> None:
     played = play(scenario("phase12", f"policy.order={order}"))
     played.assert_clean()
-    assert played.engine.completions == 40
+    assert len(played.engine.core.completion_s) == 40
 
 
 @pytest.mark.parametrize("admission", ["byte-budget", "queue-target"])
 def test_admissions(admission: str) -> None:
     played = play(scenario("phase12", f"policy.admission={admission}"))
     played.assert_clean()
-    assert played.engine.completions == 40
+    assert len(played.engine.core.completion_s) == 40
 
 
 def test_open_arrivals_are_admitted_when_they_arrive() -> None:
@@ -140,7 +140,7 @@ def test_a_pipeline_of_ones_own(tmp_path: Path) -> None:
     scene = load_scenario(path)
     played = play(scene, quick())
     played.assert_clean()
-    assert played.engine.completions == 6
+    assert len(played.engine.core.completion_s) == 6
     events = played.events
     assert sum(e.kind == "alloc" and e.name == "table" for e in events) == 1
     looking = most = 0
@@ -160,4 +160,4 @@ def test_a_set_that_ends_holding_something_fails_its_proof(tmp_path: Path) -> No
     path.write_text(PIPELINE.format(root=ROOT).replace("        - free: rows\n", ""))
     played = play(load_scenario(path), quick())
     played.assert_clean()
-    assert "still holds rows" in str(played.engine.failures[0][1])
+    assert "still holds rows" in str(played.engine.core.failures[0][1])

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from cuzk.errors import DeviceLost, InputError, Interrupted
-from cuzk.exec.device import Allocation, Work, timed_steps
+from cuzk.exec.device import Allocation, Work, timed_ops
 from cuzk.exec.null import NullDevice
 from cuzk.model.scenario import load_scenario
-from cuzk.pipeline.arbiter import OutOfMemory
-from cuzk.pipeline.plan import compile
-from cuzk.pipeline.presets import PHASES as PRESETS
+from cuzk.pipeline import ops
+from cuzk.pipeline.pools import OutOfMemory
+from cuzk.pipeline.presets.reference_prover.phases import PHASES as PRESETS
+from cuzk.pipeline.program import bind
 from tests.unit.exec.playing import ROOT, play, quick, scenario
 
 PHASES = [name for name in PRESETS if name.startswith("phase")]
@@ -36,8 +37,8 @@ class Faulty(NullDevice):
         self.hits = 0
         self.lock = threading.Lock()
 
-    def _maybe(self, token: Any) -> None:
-        if token.proof != self.proof or (self.partition is not None and token.partition != self.partition):
+    def _maybe(self, pset: Any) -> None:
+        if pset.proof != self.proof or (self.partition is not None and pset.partition != self.partition):
             return
         with self.lock:
             self.hits += 1
@@ -47,21 +48,17 @@ class Faulty(NullDevice):
 
     def perform(self, work: Work) -> None:
         if work.name == self.step:
-            self._maybe(work.set.token)
+            self._maybe(work.pset)
         super().perform(work)
 
     def allocate(self, request: Allocation) -> Any:
-        if request.buffer == self.buffer and request.set is not None:
-            self._maybe(request.set.token)
+        if request.buffer == self.buffer and request.pset is not None:
+            self._maybe(request.pset)
         return super().allocate(request)
 
 
 def steps_of(phase: str) -> list[str]:
-    from cuzk.model.policy import Policy
-    from cuzk.pipeline.presets import preset_policy, reference
-
-    pipeline = reference(phase, preset_policy(phase, Policy()))
-    names = {getattr(step, "run", None) or step.law for step in timed_steps(pipeline)}
+    names = {op.name if isinstance(op, ops.Run) else op.law for op in timed_ops(bind(scenario(phase)))}
     # with pre-staging, the slow path is for too little VRAM only: test_a_refused_pre_stage_takes_the_slow_path
     return sorted(names - {"upload_pageable"} if "upload" in names else names)
 
@@ -78,9 +75,9 @@ def test_a_fault_in_any_step_fails_its_proof_alone(phase: str, step: str) -> Non
     played = play(scenario(phase, *QUIET), device)
     played.assert_clean()
     engine = played.engine
-    assert engine.failure is None
-    assert [number for number, _ in engine.failures] == [1]
-    assert isinstance(engine.failures[0][1], Broken)
+    assert engine.core.failure is None
+    assert [number for number, _ in engine.core.failures] == [1]
+    assert isinstance(engine.core.failures[0][1], Broken)
     whole = {e.proof for e in played.events if e.kind == "complete" and e.partition == -1}
     # deallocation comes after completion: there the proof is out already
     assert whole - {1} == {0, 2, 3}
@@ -93,12 +90,12 @@ def test_every_partition_of_a_proof_failing_at_once(phase: str, every: bool) -> 
     for step in ("ntt_h", "epilogue", "prep_msm"):
         played = play(scenario(phase, *QUIET), Faulty(Broken("no"), step=step, every=every))
         played.assert_clean()
-        assert [number for number, _ in played.engine.failures] == [1]
+        assert [number for number, _ in played.engine.core.failures] == [1]
 
 
 def buffers_of(phase: str) -> list[tuple[str, str]]:
-    pipeline = compile(scenario(phase)).pipeline
-    return [(name, spec.pool) for name, spec in pipeline.buffers.items() if spec.scope == "token"]
+    pipeline = bind(scenario(phase)).pipeline
+    return [(name, spec.pool) for name, spec in pipeline.buffers.items() if spec.scope == "set"]
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -110,21 +107,21 @@ def test_memory_that_the_system_refuses(phase: str) -> None:
         played.assert_clean()
         engine = played.engine
         assert device.hits, buffer
-        assert engine.oom is not None
-        at_s, oom = engine.oom
+        assert engine.core.oom is not None
+        at_s, oom = engine.core.oom
         assert (oom.pool, oom.buffer) == (pool.replace("$gpu", "0"), buffer)
         assert oom.request_bytes > 0 and at_s > 0
         if pool == "ram":
-            assert isinstance(engine.failure, OutOfMemory)
+            assert isinstance(engine.core.failure, OutOfMemory)
         else:
-            assert engine.failure is None and [number for number, _ in engine.failures] == [1]
+            assert engine.core.failure is None and [number for number, _ in engine.core.failures] == [1]
 
 
 def test_a_refused_pre_stage_takes_the_slow_path() -> None:
     device = Faulty(MemoryError("refused"), buffer="d_bc", partition=3)
     played = play(scenario("phase12", *QUIET), device)
     played.assert_clean()
-    assert played.engine.failures == []
+    assert played.engine.core.failures == []
     slow = [(e.proof, e.partition) for e in played.events if e.name == "upload_pageable" and e.kind == "begin"]
     assert slow == [(1, 3), (1, 3)]
 
@@ -133,8 +130,8 @@ def test_a_refused_pre_stage_takes_the_slow_path() -> None:
 def test_memory_refused_inside_a_body_ends_the_run(step: str) -> None:
     played = play(scenario("phase12", *QUIET), Faulty(MemoryError(), step=step))
     played.assert_clean()
-    assert isinstance(played.engine.failure, OutOfMemory)
-    assert played.engine.failure.pool == "ram"
+    assert isinstance(played.engine.core.failure, OutOfMemory)
+    assert played.engine.core.failure.pool == "ram"
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -145,9 +142,9 @@ def test_an_interrupt_at_any_moment(phase: str) -> None:
     for _ in range(6):
         played = play(scene, NullDevice(scale=1e-6, time_scale=1e-3), interrupt_after_s=rng.random() * 0.15)
         played.assert_clean()
-        outcomes.append(played.engine.failure)
-        if played.engine.failure is None:  # on a busy machine all may be done before
-            assert all(proof.completed_s is not None for proof in played.engine.proofs)
+        outcomes.append(played.engine.core.failure)
+        if played.engine.core.failure is None:  # on a busy machine all may be done before
+            assert all(proof.completed_s is not None for proof in played.engine.core.proofs)
     assert all(failure is None or isinstance(failure, Interrupted) for failure in outcomes)
     assert any(outcomes)
 
@@ -167,12 +164,12 @@ def test_a_lost_device_leaves_the_others_at_work() -> None:
     played = play(scene, Loses(scale=1e-6, time_scale=5e-4))
     played.assert_clean()
     engine = played.engine
-    assert engine.failure is None and engine.failures
-    assert all(isinstance(why, DeviceLost) for _, why in engine.failures)
+    assert engine.core.failure is None and engine.core.failures
+    assert all(isinstance(why, DeviceLost) for _, why in engine.core.failures)
     lost_at = next(e.t for e in played.events if e.kind == "fail" and e.name == "device")
     assert not any(e.worker.startswith("gpu:1") and e.kind == "begin" and e.t > lost_at for e in played.events)
     whole = {e.proof for e in played.events if e.kind == "complete" and e.partition == -1}
-    assert whole | {number for number, _ in engine.failures} == set(range(8))
+    assert whole | {number for number, _ in engine.core.failures} == set(range(8))
     assert whole
 
 
@@ -182,11 +179,11 @@ def test_one_device_lost_of_several_and_another_process_to_come() -> None:
     played = play(scene, Loses(scale=1e-6, time_scale=5e-4), replaceable=True)
     played.assert_clean()
     engine = played.engine
-    assert engine.failure is None and list(engine.lost) == [1]
+    assert engine.core.failure is None and list(engine.core.lost) == [1]
     lost_at = next(e.t for e in played.events if e.kind == "fail" and e.name == "device")
     admitted = [e.proof for e in played.events if e.kind == "admit"]
     assert len(admitted) < 40 and all(e.t <= lost_at for e in played.events if e.kind == "admit")
-    failed = [number for number, _ in engine.failures]
+    failed = [number for number, _ in engine.core.failures]
     whole = {e.proof: e.t for e in played.events if e.kind == "complete" and e.partition == -1}
     assert sorted([*failed, *whole]) == admitted
     assert any(t > lost_at for t in whole.values())
@@ -197,8 +194,8 @@ def test_the_last_device_lost_and_another_process_to_come() -> None:
     played = play(scenario("phase12", *QUIET), Faulty(DeviceLost(0, "sticky"), step="msm_h", proof=0), replaceable=True)
     played.assert_clean()
     engine = played.engine
-    assert engine.failure is None and list(engine.lost) == [0]
-    assert [number for number, _ in engine.failures] == [0, 1, 2]
+    assert engine.core.failure is None and list(engine.core.lost) == [0]
+    assert [number for number, _ in engine.core.failures] == [0, 1, 2]
     assert {e.name for e in played.events if e.kind == "fail"} == {"device", "proof"}
     assert [e.proof for e in played.events if e.kind == "admit"] == [0, 1, 2]
 
@@ -207,8 +204,8 @@ def test_a_proof_that_is_out_is_not_failed_by_a_lost_device() -> None:
     device = Faulty(DeviceLost(0, "sticky"), step="dealloc_native", every=True)
     played = play(scenario("phase12", "policy.gw=1", "policy.j=1", "circuit.partitions=1"), device, replaceable=True)
     played.assert_clean()
-    assert list(played.engine.lost) == [0]
-    failed = [number for number, _ in played.engine.failures]
+    assert list(played.engine.core.lost) == [0]
+    failed = [number for number, _ in played.engine.core.failures]
     whole = [e.proof for e in played.events if e.kind == "complete" and e.partition == -1]
     assert 1 in whole and not set(failed) & set(whole)
 
@@ -237,7 +234,7 @@ def test_a_fault_that_surfaces_while_a_set_is_unwound() -> None:
 
     played = play(scenario("phase12", *QUIET), LosesInFree(Broken("no"), step="msm_h"), replaceable=True)
     played.assert_clean()
-    assert list(played.engine.lost) == [0] and played.engine.failure is None
+    assert list(played.engine.core.lost) == [0] and played.engine.core.failure is None
 
 
 def test_pages_that_cannot_be_locked_fail_the_proof_and_name_ram() -> None:
@@ -246,23 +243,21 @@ def test_pages_that_cannot_be_locked_fail_the_proof_and_name_ram() -> None:
     played = play(scenario("phase12", *QUIET), Faulty(HostMemoryRefused("RAM: 4.0 GiB cannot be locked"), step="pin_pages"))
     played.assert_clean()
     engine = played.engine
-    assert engine.failure is None and [number for number, _ in engine.failures] == [1]
-    assert engine.oom is not None and engine.oom[1].pool == "ram"
-    assert str(engine.oom[1]) == "RAM: 4.0 GiB cannot be locked"
+    assert engine.core.failure is None and [number for number, _ in engine.core.failures] == [1]
+    assert engine.core.oom is not None and engine.core.oom[1].pool == "ram"
+    assert str(engine.core.oom[1]) == "RAM: 4.0 GiB cannot be locked"
 
 
 def test_the_last_device_lost_ends_the_run() -> None:
     played = play(scenario("phase12", *QUIET), Faulty(DeviceLost(0, "sticky"), step="msm_h"))
     played.assert_clean()
-    assert isinstance(played.engine.failure, DeviceLost)
+    assert isinstance(played.engine.core.failure, DeviceLost)
 
 
-def test_a_claim_that_can_never_be_granted_ends_the_run() -> None:
+def test_a_claim_that_can_never_be_granted_is_refused() -> None:
     scene = scenario("phase12", "policy.admission=byte-budget", "policy.budget_partition=900GiB")
-    played = play(scene)
-    played.assert_clean()
-    assert isinstance(played.engine.failure, InputError)
-    assert "byte_budget" in str(played.engine.failure)
+    with pytest.raises(InputError, match=r"units of byte_budget, which has .* it would wait for ever"):
+        bind(scene)
 
 
 CROSSED = """
@@ -305,15 +300,15 @@ def test_a_deadlock_is_seen_and_ends_the_run(tmp_path: Path) -> None:
     path.write_text(CROSSED.format(root=ROOT))
     played = play(load_scenario(path))
     played.assert_clean()
-    assert isinstance(played.engine.failure, InputError)
-    assert "deadlocks" in str(played.engine.failure) and "child waits for right" in str(played.engine.failure)
+    assert isinstance(played.engine.core.failure, InputError)
+    assert "deadlocks" in str(played.engine.core.failure) and "child waits for right" in str(played.engine.core.failure)
 
 
 def test_residents_that_do_not_fit_end_the_run_before_it_starts() -> None:
     played = play(scenario("phase12", machine="zen4-96c-container-64g"))
     played.assert_clean()
-    assert isinstance(played.engine.failure, OutOfMemory)
-    assert played.engine.oom is not None and played.engine.oom[0] == 0
+    assert isinstance(played.engine.core.failure, OutOfMemory)
+    assert played.engine.core.oom is not None and played.engine.core.oom[0] == 0
     assert not any(e.kind == "admit" for e in played.events)
 
 
@@ -322,8 +317,8 @@ def test_the_pile_up_is_stopped_with_its_holders_named() -> None:
                      "machine.ram=400GiB")  # fmt: skip
     played = play(scene, quick())
     played.assert_clean()
-    assert played.engine.oom is not None
-    held = {name: count for name, count, _ in played.engine.oom[1].holders}
+    assert played.engine.core.oom is not None
+    held = {name: count for name, count, _ in played.engine.core.oom[1].holders}
     assert held["a"] > 10 and held["aux"] > 10
     assert played.events[-1].kind == "free"
 
@@ -345,6 +340,6 @@ def test_many_faults_at_once(seed: int) -> None:
                      machine="zen4-96c-755g-32g")  # fmt: skip
     played = play(scene, Random(scale=1e-6, time_scale=2e-5))
     played.assert_clean()
-    failed = {number for number, _ in played.engine.failures}
+    failed = {number for number, _ in played.engine.core.failures}
     whole = {e.proof for e in played.events if e.kind == "complete" and e.partition == -1}
     assert failed | whole == set(range(12))

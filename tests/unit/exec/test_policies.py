@@ -11,7 +11,7 @@ from cuzk.exec.device import Work
 from cuzk.exec.null import NullDevice
 from cuzk.model.scenario import Scenario
 from cuzk.pipeline.check import check
-from cuzk.pipeline.plan import compile
+from cuzk.pipeline.program import bind
 from cuzk.sim import simulate
 from tests.unit.exec.playing import play, quick, scenario
 
@@ -43,20 +43,20 @@ def with_policy(phase: str, policy: dict[str, Any]) -> Scenario:
 def test_every_run_ends_clean_and_counts_as_the_simulator_does(phase: str, policy: dict[str, Any]) -> None:
     """Every proof comes out or has failed (of VRAM); each set that came out is deallocated on each path, once."""
     scene = with_policy(phase, policy)
-    assert not [f for f in check(compile(scene).pipeline) if f.severity == "error"]
+    assert not [f for f in check(bind(scene)) if f.severity == "error"]
     played = play(scene)
     played.assert_clean()
     engine = played.engine
-    assert engine.failure is None
+    assert engine.core.failure is None
     whole = {e.proof for e in played.events if e.kind == "complete" and e.partition == -1}
-    failed = {number for number, _ in engine.failures}
+    failed = {number for number, _ in engine.core.failures}
     assert whole | failed == set(range(5))
-    assert all(hasattr(why, "pool") and why.pool.startswith("vram") for _, why in engine.failures)
+    assert all(hasattr(why, "pool") and why.pool.startswith("vram") for _, why in engine.core.failures)
     if not failed:
-        assert set(engine.deallocations.values()) == {engine.completions}
+        assert set(engine.core.deallocations.values()) == {len(engine.core.completion_s)}
         simulated = simulate(scene)
         if simulated.verdict == "fits":
-            assert (simulated.completions, simulated.deallocations) == (engine.completions, engine.deallocations)
+            assert (simulated.completions, simulated.deallocations) == (len(engine.core.completion_s), engine.core.deallocations)
 
 
 # INV-2
@@ -76,7 +76,7 @@ def test_faults_anywhere_leave_nothing_behind(phase: str, policy: dict[str, Any]
     played = play(with_policy(phase, policy), device)
     played.assert_clean()
     whole = {e.proof for e in played.events if e.kind == "complete" and e.partition == -1}
-    assert whole | {number for number, _ in played.engine.failures} == set(range(5))
+    assert whole | {number for number, _ in played.engine.core.failures} == set(range(5))
 
 
 def test_quick_devices_really_take_memory() -> None:

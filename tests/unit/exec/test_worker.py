@@ -21,7 +21,7 @@ from cuzk.exec.result import RunResult
 from cuzk.exec.run import Proving, prepare, prove_with
 from cuzk.exec.supervisor import WorkerDied
 from cuzk.model.scenario import load_scenario
-from cuzk.pipeline.arbiter import OutOfMemory, Token
+from cuzk.pipeline.pools import OutOfMemory, Token
 from cuzk.trace.compare import compare, side_of_trace
 from cuzk.trace.costs import cost_table
 from cuzk.trace.jsonl import read_trace

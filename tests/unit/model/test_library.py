@@ -12,8 +12,8 @@ from cuzk.model import Calibration, Circuit, Machine, Policy, Scenario, load_par
 from cuzk.model.files import library
 from cuzk.model.schema import scenario_schema
 from cuzk.model.units import GIB
-from cuzk.pipeline.plan import compile as compile_scenario
-from cuzk.pipeline.presets import PHASES
+from cuzk.pipeline.presets.reference_prover.phases import PHASES
+from cuzk.pipeline.program import bind as bind_scenario
 
 ROOT = Path(__file__).parents[3]
 LIBRARY = library()
@@ -90,7 +90,7 @@ def test_the_documents_have_a_cost_for_every_step(phase: str, change: dict[str, 
         pipeline=phase,
         policy=Policy.model_validate(change),
     )
-    plan = compile_scenario(scenario)
+    plan = bind_scenario(scenario)
     names = plan.names(scenario.circuit)
     data = plan.pipeline.model_dump(mode="json", by_alias=True, exclude_none=True)
     assert scenario.calibration is not None

@@ -1,13 +1,22 @@
 """Each class of order fault that the static check must find, planted by one edit."""
 
 import itertools
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from cuzk.accuracy.library import load_calibration
+from cuzk.errors import ScenarioError
 from cuzk.model.policy import Policy
+from cuzk.model.scenario import load_scenario
 from cuzk.pipeline.check import check
-from cuzk.pipeline.presets import PHASES, preset_policy, reference
+from cuzk.pipeline.presets import PRESETS, build, preset_policy
+from cuzk.pipeline.program import Program, bind
 from cuzk.pipeline.steps import Pipeline
+
+BASE = load_scenario(Path(__file__).parents[3] / "scenarios" / "pw12.yaml")
+STAND_ALONE = BASE.model_copy(update={"calibration": load_calibration("h200-supraseal")})
 
 OPTIONS = {
     "prestage": ["off", "before-mutex", "inside-mutex"], "free_d_bc": ["after-unlock", "before-unlock", "after-ntt"],
@@ -22,19 +31,20 @@ OPTIONS = {
 }  # fmt: skip
 
 
-def preset(phase: str, **options) -> Pipeline:
-    return reference(phase, preset_policy(phase, Policy.model_validate(options)))
+def preset(phase: str, **options: Any) -> Program:
+    base = STAND_ALONE if phase.startswith("supraseal") else BASE
+    return bind(base.model_copy(update={"pipeline": phase, "policy": Policy.model_validate(options)}))
 
 
-def errors(pipeline: Pipeline) -> list[str]:
-    return [f.message for f in check(pipeline) if f.severity == "error"]
+def errors(program: Program) -> list[str]:
+    return [f.message for f in check(program) if f.severity == "error"]
 
 
-def warnings(pipeline: Pipeline) -> list[str]:
-    return [f.message for f in check(pipeline) if f.severity == "warning"]
+def warnings(program: Program) -> list[str]:
+    return [f.message for f in check(program) if f.severity == "warning"]
 
 
-@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("phase", PRESETS)
 def test_presets_have_no_errors(phase):
     assert errors(preset(phase)) == []
 
@@ -46,10 +56,23 @@ def test_every_pair_of_options_compiles_to_a_sound_pipeline(first, second):
             assert errors(preset(phase, **{first: one, second: two})) == [], (phase, one, two)
 
 
-def edited(edit) -> Pipeline:
-    data = preset("phase12").model_dump(mode="json", by_alias=True, exclude_none=True)
+@pytest.mark.parametrize("first", OPTIONS)
+def test_options_of_our_own_pipeline_are_sound_or_refused_in_words(first):
+    for second in OPTIONS:
+        for one, two in itertools.product(OPTIONS[first], OPTIONS[second]):
+            if first < second:
+                try:
+                    program = preset("own", **{first: one, second: two})
+                except ScenarioError as refused:
+                    assert "needs" in str(refused) or "lie behind" in str(refused), refused
+                else:
+                    assert errors(program) == [], (one, two)
+
+
+def edited(edit) -> Program:
+    data = preset("phase12").pipeline.model_dump(mode="json", by_alias=True, exclude_none=True)
     edit(data["workers"])
-    return Pipeline.model_validate(data)
+    return bind(BASE.with_pipeline(data))
 
 
 def index(steps, verb, name) -> int:
@@ -132,17 +155,34 @@ def test_arms_that_end_differently_are_found():
     assert any("the arms end with different live buffers: d_bc" in text for text in errors(edited(edit)))
 
 
-def test_unknown_names_are_found():
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        ({"alloc": ["d_bx"]}, "there is no buffer 'd_bx'; did you mean 'd_bc'"),
+        ({"acquire": "gpu_mutx"}, "there is no lock or permit 'gpu_mutx'; did you mean 'gpu_mutex'"),
+        ({"put": "synthesised"}, "there is no channel 'synthesised'; did you mean 'synthesized'"),
+        ({"spawn": "finalizer"}, "there is no worker 'finalizer'; did you mean 'finaliser'"),
+        ({"trim": "vrm:0"}, "there is no pool 'vrm:0'; did you mean 'vram:0'"),
+        ({"run": "msm_h", "at": "cpu", "on": "compute"}, "a stream is the GPU's"),
+        ({"run": "msm_h", "reads": {"srz": "96*h"}}, "there is no buffer 'srz'; did you mean 'srs'"),
+    ],
+)
+def test_what_does_not_exist_is_refused_where_it_stands(step, message):
     def edit(workers):
-        workers["gpu"]["steps"] += [{"alloc": ["nonsense"]}, {"acquire": "nobody"}, {"wait": "never"}]
+        workers["gpu"]["steps"].append(step)
 
-    found = errors(edited(edit))
-    assert "there is no buffer 'nonsense'" in found
-    assert "there is no lock or permit 'nobody'" in found
-    assert "waits for never, which is not recorded before" in found
+    with pytest.raises(ScenarioError, match=r"pipeline\.workers\.gpu\.steps\.\d+: .*" + message):
+        edited(edit)
+
+
+def test_an_event_that_is_not_recorded_is_found():
+    def edit(workers):
+        workers["gpu"]["steps"] += [{"wait": "never"}]
+
+    assert "waits for never, which is not recorded before" in errors(edited(edit))
 
 
 def test_a_pipeline_survives_the_round_trip_through_plain_data():
-    for phase in PHASES:
-        pipeline = preset(phase)
+    for name in PRESETS:
+        pipeline = build(name, preset_policy(name, Policy()))
         assert Pipeline.model_validate(pipeline.model_dump(by_alias=True, mode="json")) == pipeline

@@ -6,23 +6,23 @@ from cuzk.cli.main import main
 from cuzk.errors import ScenarioError
 from cuzk.gpu.msm_plan import plan_msm
 from cuzk.model.scenario import load_scenario
-from cuzk.pipeline.plan import compile
+from cuzk.pipeline.program import bind
 from cuzk.sim import simulate
 
-ON_GPU = "srs: vram, pce: vram, quotient: c-free, matvec: gpu, prep_msm: gpu, b_g2_msm: gpu, prover: cuzk, matrices: template"
+ON_GPU = "srs: vram, pce: vram, quotient: c-free, matvec: gpu, prep_msm: gpu, b_g2_msm: gpu, matrices: template"
 
 
 def scenario(tmp_path, policy: str):
     path = tmp_path / "s.yaml"
     path.write_text(
-        "version: 1\nmachine: machines/h200-16c-126g.yaml\ncircuit: circuits/porep-32g.yaml\npipeline: phase12\n"
+        "version: 1\nmachine: machines/h200-16c-126g.yaml\ncircuit: circuits/porep-32g.yaml\npipeline: own\n"
         f"calibration: calibrations/reference.yaml\npolicy: {{{policy}}}\nworkload: {{proofs: 1}}\n"
     )
     return path
 
 
 def plan(tmp_path, policy: str):
-    return compile(load_scenario(scenario(tmp_path, policy)))
+    return bind(load_scenario(scenario(tmp_path, policy)))
 
 
 @pytest.mark.parametrize(("b_g2", "lists"), [("gpu", ("l", "a", "b_g1", "b_g2")), ("cpu", ("l", "a", "b_g1"))])
@@ -57,7 +57,7 @@ def test_the_msm_of_the_quotient_fills_as_many_windows_at_once_beside_them(tmp_p
 @pytest.mark.parametrize("srs", ["pinned", "pageable", "mmap"])
 def test_they_need_the_key_in_vram(tmp_path, capsys, srs):
     path = scenario(tmp_path, f"srs: {srs}, key_tables: pair-sums")
-    with pytest.raises(ScenarioError, match=rf"s\.yaml:6:\d+: policy.key_tables: .*policy.srs: vram, not {srs}"):
-        compile(load_scenario(path))
+    with pytest.raises(ScenarioError, match=rf"s\.yaml:6:\d+: policy.key_tables: .*srs: vram, not srs: {srs}"):
+        bind(load_scenario(path))
     assert main(["sim", str(path)]) == 2
     assert "policy.key_tables" in capsys.readouterr().err

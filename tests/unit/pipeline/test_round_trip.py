@@ -9,8 +9,8 @@ from cuzk.cli.main import main
 from cuzk.errors import ScenarioError
 from cuzk.model.scenario import load_scenario
 from cuzk.pipeline.check import check
-from cuzk.pipeline.plan import compile
-from cuzk.pipeline.presets import PHASES
+from cuzk.pipeline.presets import PRESETS
+from cuzk.pipeline.program import bind
 from cuzk.sim import explore, simulate
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
@@ -41,16 +41,16 @@ def dumped(path, overrides, tmp_path, capsys):
 
 
 # INV-10
-@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("phase", PRESETS)
 def test_every_preset_survives_its_dump(phase, tmp_path, capsys):
     path = base(tmp_path)
     overrides = [s for s in settings(phase) if not s.startswith("policy")]
     original = load_scenario(path, overrides)
     out = dumped(path, overrides, tmp_path, capsys)
     again = load_scenario(path, [*overrides, f"pipeline={out}"])
-    assert compile(again).pipeline == compile(original).pipeline
-    assert compile(again).policy == compile(original).policy
-    assert [f for f in check(compile(again).pipeline) if f.severity == "error"] == []
+    assert bind(again).pipeline == bind(original).pipeline
+    assert bind(again).policy == bind(original).policy
+    assert [f for f in check(bind(again)) if f.severity == "error"] == []
     one, other = simulate(original).to_json(), simulate(again).to_json()
     del one["scenario_hash"], other["scenario_hash"]
     assert one == other
@@ -81,7 +81,7 @@ def test_an_unknown_preset_behind_a_pipeline_file_is_named_at_its_line(tmp_path,
     out = dumped(path, [], tmp_path, capsys)
     out.write_text(out.read_text() + "preset: phase99\n")
     with pytest.raises(ScenarioError, match=r"p\.yaml:\d+:\d+: pipeline\.preset: no preset 'phase99'"):
-        compile(load_scenario(path, [f"pipeline={out}"]))
+        bind(load_scenario(path, [f"pipeline={out}"]))
 
 
 def test_a_name_that_no_formula_may_use_is_told_at_its_place(tmp_path, capsys):

@@ -262,10 +262,10 @@ BUFFER = {"a": {"pool": "ram", "size": "1GiB"}}
 @pytest.mark.parametrize(
     ("task", "gpu", "buffers", "message"),
     [
-        ([{"put": "raedy"}], GET, {}, r"workers\.task\.steps\.0: put: there is no 'raedy'"),
-        ([{"acquire": "x"}, {"put": "ready"}], GET, {}, r"steps\.0: acquire: there is no 'x'"),
-        ([{"spawn": "x"}, {"put": "ready"}], GET, {}, r"steps\.0: spawn: there is no 'x'"),
-        ([{"alloc": "x"}, {"put": "ready"}], GET, {}, r"steps\.0: alloc: there is no 'x'"),
+        ([{"put": "raedy"}], GET, {}, r"workers\.task\.steps\.0: there is no channel 'raedy'; did you mean 'ready'"),
+        ([{"acquire": "x"}, {"put": "ready"}], GET, {}, r"steps\.0: there is no lock or permit 'x'"),
+        ([{"spawn": "x"}, {"put": "ready"}], GET, {}, r"steps\.0: there is no worker 'x'"),
+        ([{"alloc": "x"}, {"put": "ready"}], GET, {}, r"steps\.0: there is no buffer 'x'"),
         ([{"alloc": "a"}, {"alloc": "a"}, {"put": "ready"}], GET, BUFFER, r"steps\.1: p0\.0 allocates a twice"),
         ([{"alloc": "a"}, {"free": ["a", "a"]}, {"put": "ready"}], GET, BUFFER, r"steps\.1: p0\.0 frees a, which"),
         ([{"release": "slots"}, {"put": "ready"}], GET, {}, r"steps\.0: p0\.0 releases slots, which it does not hold"),

@@ -97,7 +97,7 @@ def test_a_prover_without_any_gpu(tmp_path):
          r"p\.yaml:\d+:\d+: pipeline\.workers\.b\.count: must be 0 to 65,536, not 1,000,000,000,000"),
         (workers(a=TASK % "{run: sovle}, {complete: partition}"),
          r"p\.yaml:\d+:\d+: pipeline\.workers\.a\.steps\.0: .* no cost of 'sovle'; did you mean 'solve'"),
-        (workers(a=TASK % "{trim: nopool}, {complete: partition}"), r"p\.yaml:\d+:\d+: .*steps\.0: trim: there is no 'nopool'"),
+        (workers(a=TASK % "{trim: nopool}, {complete: partition}"), r"p\.yaml:\d+:\d+: .*steps\.0: there is no pool 'nopool'"),
     ],
 )  # fmt: skip
 def test_what_cannot_run_ends_with_one_line(tmp_path, pipeline, message):
@@ -116,7 +116,7 @@ def test_a_lock_of_each_gpu_on_a_machine_without_one(tmp_path):
 def test_check_reports_faults_of_names_and_sim_notes_what_check_says(tmp_path, capsys):
     scenario(tmp_path, workers(a=TASK % "{alloc: ww}, {complete: partition}"))
     assert main(["check", str(tmp_path / "s.yaml")]) == 2
-    assert "error: there is no buffer 'ww'" in capsys.readouterr().out
+    assert "there is no buffer 'ww'" in capsys.readouterr().err
     pipeline = 'buffers: {d: {pool: "vram:$gpu", size: 1GiB}}\nworkers:\n  a: ' + TASK % (
         "{alloc: d}, {run: fft, on: s, uses: [d]}, {free: d}, {record: e, on: s}, {wait: e}, {complete: partition}")  # fmt: skip
     scenario(tmp_path, pipeline, "policy.j=1")

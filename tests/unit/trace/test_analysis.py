@@ -99,9 +99,9 @@ def test_costs_come_back_out_of_a_trace(cores: int) -> None:
     result = simulate(scenario, trace=True)
     demand = {name: 0.0 if law.gpu or law.link else 1.0 for name, law in calibration.costs.items()}
     rows = {row.step: row for row in cost_table([result.events or []], cores=cores, demand=demand)}
-    from cuzk.pipeline.plan import compile
+    from cuzk.pipeline.program import bind
 
-    names = compile(scenario).names(scenario.circuit)
+    names = bind(scenario).names(scenario.circuit)
     checked = 0
     for name, law in calibration.costs.items():
         if name in rows and not law.link and name not in ("gpu_sync", "gpu_overhead"):

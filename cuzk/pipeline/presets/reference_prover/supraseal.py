@@ -98,7 +98,8 @@ def _gpu_worker(policy: Policy, own: bool, registered: bool) -> Steps:
         {"alloc": ["d_a", "d_bc"]}, ntt_h, {"free": ["d_bc"]},
         {"alloc": ["msm_h_temps"]}, {"run": "msm_h", "at": "gpu", "reads": KEY_READS["msm_h"]}, {"free": ["msm_h_temps"]},
         {"join": "prep"},
-        {"alloc": ["batch_add_temps"]}, {"run": "batch_add", "at": "gpu", "reads": KEY_READS["batch_add"]}, {"free": ["batch_add_temps"]},
+        {"alloc": ["batch_add_temps"]}, {"run": "batch_add", "at": "gpu", "reads": KEY_READS["batch_add"]},
+        {"free": ["batch_add_temps"]},
         {"run": "tail_msm", "at": "gpu", "reads": KEY_READS["tail_msm"]},
         {"release": "gpu_mutex"},
         # from here to its next lock a worker takes about as long as a waiter takes to wake: the mutex goes to either
