@@ -67,7 +67,7 @@ class Work:
 
     @property
     def at(self) -> Processor:
-        """Where the pipeline wants it done."""
+        """The processor that the pipeline names."""
         return self.op.at if isinstance(self.op, ops.Run) else "gpu"
 
     def cancelled(self) -> bool:

@@ -177,8 +177,8 @@ class Calibration(Model):
     """The machine on which it was measured."""
     gpu: str = ""
     residents: Annotated[dict[str, Placement], Field(default_factory=dict)]
-    """Where the key (`srs`) and the matrices (`pce`) lay when the laws were measured: what a step read of them over a link then
-    is in its law. What is not named counts as measured wherever it lies."""
+    """Placement of the key (`srs`) and the matrices (`pce`) when the laws were measured: what a step read of them over a link
+    then is in its law. What is not named counts as measured wherever it lies."""
     costs: dict[str, CostLaw]
     contention: Annotated[Contention, Field(default_factory=lambda: Contention(provenance={}))]
     latency: Annotated[Latency, Field(default_factory=lambda: Latency(provenance={}))]

@@ -1,4 +1,4 @@
-"""What each step of a proof has to do, whoever does it: field multiplications, point additions, bytes.
+"""Work of each step of a proof, whoever does it: field multiplications, point additions, bytes.
 
 A step that a calibration has measured takes its law. One that runs where nobody measured it is priced from this table and
 the rates below, and says so. Counts: multiplications and additions of the algorithms in use (Pippenger's buckets with windows of
@@ -24,7 +24,7 @@ NATURAL: dict[str, Processor] = {
     "batch_add": "gpu",
     "tail_msm": "gpu",
 }
-"""Where a step runs by nature: a law of its bare name is measured there."""
+"""The processor on which a step runs by nature: a law of its bare name is measured there."""
 
 
 def law_name(step: str, at: Processor) -> str:
@@ -37,7 +37,7 @@ NONE = Formula(0)
 
 @dataclass(frozen=True)
 class Work:
-    """How much of each kind a step has to do."""
+    """Amounts of each kind of work in a step."""
 
     g1_additions: Formula = NONE
     g2_additions: Formula = NONE
@@ -62,7 +62,7 @@ WORK: dict[str, Work] = {
 
 @dataclass(frozen=True)
 class Rates:
-    """What one core, or one multiprocessor, does in a second."""
+    """Work that one core, or one multiprocessor, does in a second."""
 
     g1_additions: float
     g2_additions: float

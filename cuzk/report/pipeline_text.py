@@ -10,7 +10,7 @@ from cuzk.pipeline.program import Program
 
 
 def pipeline_text(program: Program) -> str:
-    """What `cuzk show` prints."""
+    """The text that `cuzk show` prints."""
     pipeline = program.pipeline
     lines = [f"{pipeline.name} on {program.scenario.machine.name}, circuit {program.scenario.circuit.name}"]
     shared = [f"{name} ({spec.per}, {spec.order})" for name, spec in pipeline.locks.items()]

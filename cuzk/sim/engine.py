@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from simpy import Environment
@@ -24,37 +23,17 @@ from cuzk.pipeline.program import Program, Resident, limit_permit
 from cuzk.pipeline.sets import PartitionSet
 from cuzk.sim.actors import Actor, Handle, SimSet
 from cuzk.sim.compiler import Code
-from cuzk.sim.costs import Costs, Draw
+from cuzk.sim.costs import Costs
 from cuzk.sim.devices import Devices
 from cuzk.sim.jitter import factors
 from cuzk.sim.ledger import Ledger
+from cuzk.sim.options import Options
 from cuzk.sim.rates import Group, SharedRates
+from cuzk.sim.stuck import deadlock
 from cuzk.trace.event import Event
-
-Durations = dict[tuple[int, int, str], list[float]]
-"""(proof, partition, step) -> seconds of its runs in order: measured ones, for a replay."""
 
 TIME_SLICE_S = 0.004
 """For so long another thread may have the processor."""
-
-
-AS_STATED = Draw()
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What a run does beside the plain one."""
-
-    trace: bool = False
-    """Keep every event."""
-    shuffle: int | None = None
-    """Seed of another legal order: of actors that can go on at one instant, and of how long wake-ups take."""
-    durations: Durations | None = None
-    """Step times of a measured run instead of the cost laws."""
-    unlimited_ram: bool = False
-    """Go on beyond the host's memory: for bands of peaks."""
-    draw: Draw = AS_STATED
-    """How each cost law is drawn within its stated error."""
 
 
 class Engine:
@@ -125,7 +104,7 @@ class Engine:
         except RuntimeError as error:
             if "No scheduled events left" not in str(error):
                 raise
-            raise InputError(self._deadlock()) from None
+            raise InputError(deadlock(self)) from None
         self.tick()
         for _, why in self.core.failures:
             if isinstance(why, InputError):  # a fault of the pipeline, not of the machine
@@ -133,19 +112,6 @@ class Engine:
         if self.core.oom is None:
             self.core.vet()
         self.ledger.finish()
-
-    def _deadlock(self) -> str:
-        stuck = [f"{a.name} waits for {a.waits_for}" for a in self._waiting() if a.pset is not None and a.waits_for]
-        counted = {text: stuck.count(text) for text in dict.fromkeys(stuck)}
-        told = [text + (f" ({n} sets)" if n > 1 else "") for text, n in counted.items()]
-        told += [f"{n} sets lie in {name}, and nobody takes them" for name, n in self.arbiter.lying().items()]
-        shown = "; ".join(told) or "nothing can go on"
-        return f"the pipeline '{self.program.pipeline.name}' deadlocks at {self.now:.3f} s: {shown}"
-
-    def _waiting(self) -> list[Actor]:
-        members = [pset for proof in self.core.proofs for pset in proof.members]
-        handles = [handle for pset in members if isinstance(pset, SimSet) for handle in pset.handles.values()]
-        return self.arbiter.waiting() + [actor for handle in handles for actor in handle.waiters]
 
     def _load_residents(self) -> None:
         memory = self.calibration.memory

@@ -272,7 +272,7 @@ def test_the_presets_keep_the_laws_under_any_policy(data):
     chosen["channel_capacity"] = data.draw(st.sampled_from([1, 3, "pw"]))
     phase = data.draw(st.sampled_from(PARTITIONED), label="phase")
     run = walked(REFERENCE.model_copy(update={"pipeline": phase}).with_policy(**chosen))
-    if run.oom is None:
-        assert len(run.admission.completion_s) == 20
-        assert set(run.deallocations.values()) == {20}
+    if run.core.oom is None:
+        assert len(run.core.completion_s) == 20
+        assert set(run.core.deallocations.values()) == {20}
         assert run.allocated == run.freed

@@ -1,6 +1,7 @@
 """Pipelines that ship with cuzk, built from a policy.
 
 own.py             cuzk's own executor
+streamed.py        its GPU worker where the key passes by in chunks
 partition.py       the steps that it shares with the reference prover's phases
 reference_prover/  the reference prover's history
 """

@@ -33,9 +33,8 @@ def test_proofs_through_the_pipeline_verify(phase: str, tmp_path: Path, capsys: 
     assert code == 0
     assert document["verdict"] == "fits"
     assert document["measured"]["verified_partitions"] == 6
-    sets = 2 if phase == "phase2" else 6
-    assert document["counts"]["completions"] == sets
-    assert document["counts"]["deallocations"] == {"host": sets, "native": sets}
+    assert document["counts"]["completions"] == 6
+    assert document["counts"]["deallocations"] == {"host": 6, "native": 6}
     proof = tmp_path / "proof-001" / "proof-02.json"
     public = tmp_path / "proof-001" / "public-02.json"
     assert main(["verify", str(FIXTURES / "mul" / "verification_key.json"), str(public), str(proof)]) == 0

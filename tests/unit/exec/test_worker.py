@@ -21,7 +21,8 @@ from cuzk.exec.result import RunResult
 from cuzk.exec.run import Proving, prepare, prove_with
 from cuzk.exec.supervisor import WorkerDied
 from cuzk.model.scenario import load_scenario
-from cuzk.pipeline.pools import OutOfMemory, Token
+from cuzk.pipeline.pools import OutOfMemory
+from cuzk.pipeline.sets import PartitionSet
 from cuzk.trace.compare import compare, side_of_trace
 from cuzk.trace.costs import cost_table
 from cuzk.trace.jsonl import read_trace
@@ -241,7 +242,7 @@ def test_a_worker_that_dies_before_its_turn_is_replaced() -> None:
     "error",
     [
         DeviceLost(3, "why"), FormatError("a.zkey", "odd", offset=7, section=2), ScenarioError(["f:1:2: x", "f:2:2: y"]),
-        OutOfMemory("ram", "a", 5, 6, 7, [("a", 1, 5)], Token(1, 2)), InputError("no"), OutOfMemoryError(),
+        OutOfMemory("ram", "a", 5, 6, 7, [("a", 1, 5)], PartitionSet(1, 2)), InputError("no"), OutOfMemoryError(),
     ],
     ids=lambda error: type(error).__name__,
 )  # fmt: skip

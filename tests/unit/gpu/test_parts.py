@@ -303,12 +303,17 @@ def test_small_pinned_blocks_are_kept_until_the_device_closes(driver):
 def test_modules_are_compiled_before_a_run(driver, monkeypatch):
     from cuzk.exec.cuda import _modules
     from cuzk.gpu.module import kernel_root
-    from cuzk.model import Policy
+    from cuzk.model.scenario import load_scenario
+    from cuzk.pipeline.program import bind
 
-    everything = Policy(b_g2_msm="gpu", matvec="gpu", prep_msm="gpu", witness="field")
+    base = load_scenario(kernel_root().parent / "scenarios" / "own-h200.yaml")
+
+    def run_with(**policy):
+        return bind(base.with_policy(**policy))
+
     compiled: list[tuple[str, str]] = []
     monkeypatch.setattr("cuzk.gpu.device.module.cubin", lambda name, arch: compiled.append((name, arch)))
-    driver[1].compile(_modules(everything))
+    driver[1].compile(_modules(run_with(witness="field")))
     assert len(compiled) == 9 and all((kernel_root() / f"{name}.cu").exists() and arch == "sm_90" for name, arch in compiled)
-    less = _modules(Policy(b_g2_msm="cpu", matvec="cpu", prep_msm="cpu", witness="field"))
+    less = _modules(run_with(b_g2_msm="cpu", matvec="cpu", prep_msm="cpu", witness="field"))
     assert set(less) < {name for name, _ in compiled} and not any("g2" in name or "r1cs" in name for name in less)

@@ -4,5 +4,5 @@
     buffers.py    what it allocates
     supraseal.py  the stand-alone prover, without synthesis
 
-History that predictions are held against; cuzk's own executor is own.py beside this folder.
+History that predictions are held against; cuzk's own executor stands beside this folder.
 """
