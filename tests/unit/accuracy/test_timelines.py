@@ -63,13 +63,13 @@ def test_who_overtakes_whom(runs) -> None:  # type: ignore[no-untyped-def]
 def test_buffers_follow_the_provers_formulas(runs, run: str, d_bc: int, capacity: int | None) -> None:  # type: ignore[no-untyped-def]
     found = next(r for r in runs.runs if r.id == run)
     scenario = scenario_of(found, runs, load_calibration("h200-supraseal"))
-    plan = bind(scenario)
-    size = plan.size("d_bc", scenario.circuit)
+    program = bind(scenario)
+    size = program.size("d_bc", scenario.circuit)
     assert 0 <= size - d_bc <= 64 << 20 and size % (32 << 20) == 0
-    assert plan.size("d_a", scenario.circuit) == 32 << scenario.circuit.log2_domain
+    assert program.size("d_a", scenario.circuit) == 32 << scenario.circuit.log2_domain
     if capacity is not None:
-        context = sum(n for name, _, n in plan.residents() if name == "context")
-        assert abs(plan.pools["vram:0"] - context - capacity) < 1024
+        context = sum(r.nbytes for r in program.residents if r.buffer == "context")
+        assert abs(program.pools["vram:0"] - context - capacity) < 1024
 
 
 def test_a_law_returns_what_it_was_made_of(runs) -> None:  # type: ignore[no-untyped-def]

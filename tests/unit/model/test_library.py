@@ -12,8 +12,10 @@ from cuzk.model import Calibration, Circuit, Machine, Policy, Scenario, load_par
 from cuzk.model.files import library
 from cuzk.model.schema import scenario_schema
 from cuzk.model.units import GIB
+from cuzk.pipeline import ops
 from cuzk.pipeline.presets.reference_prover.phases import PHASES
 from cuzk.pipeline.program import bind as bind_scenario
+from cuzk.pipeline.program import every_op
 
 ROOT = Path(__file__).parents[3]
 LIBRARY = library()
@@ -65,18 +67,6 @@ def test_the_schema_accepts_the_library_and_refuses_a_typo() -> None:
         assert not validator.is_valid(wrong), wrong
 
 
-def _laws(steps: list[dict[str, Any]]) -> set[str]:
-    """The laws that the data of a worker's steps name."""
-    names: set[str] = set()
-    for step in steps:
-        if "run" in step:
-            names.add(step.get("cost") or step["run"])
-        if "copy" in step:
-            names.add(step.get("cost") or "upload")
-        names |= _laws(step.get("then", [])) | _laws(step.get("else", []))
-    return names
-
-
 @pytest.mark.parametrize("phase", [name for name in PHASES if name.startswith("phase")])
 @pytest.mark.parametrize(
     "change",
@@ -90,11 +80,12 @@ def test_the_documents_have_a_cost_for_every_step(phase: str, change: dict[str, 
         pipeline=phase,
         policy=Policy.model_validate(change),
     )
-    plan = bind_scenario(scenario)
-    names = plan.names(scenario.circuit)
-    data = plan.pipeline.model_dump(mode="json", by_alias=True, exclude_none=True)
+    program = bind_scenario(scenario)
+    program.require_prices()
+    names = program.names(scenario.circuit)
     assert scenario.calibration is not None
-    laws = set[str]().union(*(_laws(worker["steps"]) for worker in data["workers"].values()))
+    code = [op for worker in program.pipeline.workers for op in every_op(program.code(worker, scenario.circuit.name))]
+    laws = {op.law for op in code if isinstance(op, (ops.Run, ops.Copy))}
     prep = "prep_msm_gpu" if change.get("prep_msm") == "gpu" else "prep_msm"
     assert {"ntt_h", "batch_add", "tail_msm", prep, "epilogue"} <= laws
     for name in laws:
