@@ -75,10 +75,10 @@ def run(args: argparse.Namespace) -> int:
 def _deploy(scenario: Scenario, document: dict[str, Any]) -> list[tuple[str, str]]:
     """The settings to run, and the daemon's file of them where it is a daemon's pipeline."""
     from cuzk.daemon.emit import toml_text
-    from cuzk.pipeline.plan import compile
+    from cuzk.pipeline.program import bind
 
     fix = document.get("smallest_change")
-    policy = compile(scenario).policy
+    policy = bind(scenario).policy
     texts = [("The change that fits", f"--set {fix['set']}")] if fix else []
     if isinstance(scenario.pipeline, str) and scenario.pipeline.startswith("phase") and scenario.machine.gpus:
         texts.append(("As the daemon's configuration", toml_text(policy, scenario.machine, scenario.circuit)))
