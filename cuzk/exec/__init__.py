@@ -1,13 +1,16 @@
 """The thread interpreter: real threads walk a pipeline's steps through the Arbiter, in real time.
 
-engine.py     a run: admission, actors, failure scopes, the end
-actor.py      one worker: walks its steps
-sets.py       what belongs to one set: token, real buffers, events, handles
-device.py     what a device must offer; streams of host threads
-null.py       a device without work: touches the memory, takes the time
-cpu.py        a device that proves, by the host library
-memory.py     host memory that returns to the system the moment it is freed
-sampler.py    resident memory, as the operating system sees it
-run.py        `run(scenario, …)`: what `cuzk run` calls
-cuda/         kernels and device memory of a GPU
+engine.py       a run: threads for what the core admits, its end
+actor.py        one worker: walks its bound steps; claims.py: how it waits its turn
+sets.py         a set's real buffers, events and handles
+device.py       the protocol of a device; streams of host threads
+null.py         a device without work: touches the memory, takes the time; shared_time.py: how pretended work shares it
+cpu.py          a device that proves, by the host library
+cuda.py         a device that proves, on GPUs
+touching.py     pages that become resident while a step fills them
+host.py         memory that this process may take
+sampler.py      resident memory, as the operating system sees it
+supervisor.py   proofs in a worker process (worker.py), and a fresh one when it is lost; aftermath.py: what is left of it
+proofs.py       proofs on disk, and which of them hold
+run.py          `run(scenario, …)`: what `cuzk run` calls; result.py: its document
 """

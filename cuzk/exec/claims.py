@@ -115,6 +115,7 @@ class Claimant:
     def _ask(self, op: Claim) -> Any:
         """Put the claim to the Arbiter: its value, or _EMPTY if it has to wait (mutex held)."""
         engine, arbiter = self.engine, self.engine.core.arbiter
+        value: Any
         if isinstance(op, ops.Get):
             name, value = op.channel, arbiter.get(self, op.channel, self.gpu)
         elif isinstance(op, ops.Put):

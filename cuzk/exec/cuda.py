@@ -243,7 +243,7 @@ class CudaProver(CpuDevice):
             for address in addresses:
                 device.unregister(address)
 
-    def _matvec(self, gpu: ProvingGpu, state: SetState, work: Work) -> None:
+    def _gpu_matvec(self, gpu: ProvingGpu, state: SetState, work: Work) -> None:
         assignment.multiply(gpu, self.key, state.circuits[0].take("aux"), state.device["d_w"], self._polynomials(state))
 
     def _prep_msm(self, gpu: ProvingGpu, state: SetState, work: Work) -> None:
@@ -251,7 +251,7 @@ class CudaProver(CpuDevice):
         state.device_splits = assignment.prepare(gpu, aux, state.device["d_w"], state.device["d_splits"])
         state.tails_mont = assignment.is_bits(aux)
 
-    def _ntt_h(self, gpu: ProvingGpu, state: SetState, work: Work) -> None:
+    def _gpu_ntt_h(self, gpu: ProvingGpu, state: SetState, work: Work) -> None:
         assert gpu.quotient is not None
         a, b, *c = self._polynomials(state)
         if gpu.turns is None:
@@ -260,7 +260,7 @@ class CudaProver(CpuDevice):
         with gpu.turns.turn() as turn:
             gpu.quotient.run(a, b, c[0] if c else 0, turn.stream, turn.pause)
 
-    def _msm_h(self, gpu: ProvingGpu, state: SetState, work: Work) -> None:
+    def _gpu_msm_h(self, gpu: ProvingGpu, state: SetState, work: Work) -> None:
         n = self.key.domain - (self.quotient == "bellman")
         scalars = int(state.device["d_a"].address)
         with Sums(gpu, state.device["msm_h_temps"]) as sums:
@@ -340,10 +340,10 @@ COPY: Body = CudaProver._copy
 GPU_BODIES: dict[str, Body] = {
     "pin_pages": CudaProver._pin_pages,
     "unpin_pages": CudaProver._unpin_pages,
-    "matvec": CudaProver._matvec,
+    "matvec": CudaProver._gpu_matvec,
     "prep_msm": CudaProver._prep_msm,
-    "ntt_h": CudaProver._ntt_h,
-    "msm_h": CudaProver._msm_h,
+    "ntt_h": CudaProver._gpu_ntt_h,
+    "msm_h": CudaProver._gpu_msm_h,
     "batch_add": CudaProver._batch_add,
     "tail_msm": CudaProver._tail_msm,
     "b_g2_msm": CudaProver._b_g2_msm,

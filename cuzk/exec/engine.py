@@ -31,7 +31,7 @@ from cuzk.pipeline.program import Program, limit_permit
 from cuzk.pipeline.sets import PartitionSet, ProofRun
 
 POLL_S = 0.1
-"""How often the main thread looks for an interrupt."""
+"""The time after which the main thread looks for an interrupt."""
 
 
 class Engine:
@@ -54,7 +54,7 @@ class Engine:
         self._turns: dict[str, deque[Claimant]] = {}
         self._interrupted = False
         self._residents: list[tuple[PartitionSet, str, Any]] = []
-        """What stays for the whole run, or on a device: its holder, name and real memory."""
+        """A thing that stays for the whole run, or on a device: its holder, name and real memory."""
         self._orphans: deque[tuple[RealSet, str]] = deque()
         """Sets that no actor holds and somebody must detach, with the lane that is named for it."""
         self.queued_work = 0

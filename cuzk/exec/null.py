@@ -30,7 +30,7 @@ from cuzk.pipeline.program import Program
 
 Burn = Literal["emulate", "spin"]
 _ITERATIONS = 4000
-"""Of a key derivation: about a millisecond of pure arithmetic without the interpreter lock. Much shorter calls would take
+"""Rounds of a key derivation: about a millisecond of pure arithmetic without the interpreter lock. Much shorter calls would take
 the lock so often that its holder is at times one whom the system has put to sleep; much longer ones would be late to end."""
 
 
@@ -48,7 +48,7 @@ class NullDevice:
         self._cache: dict[str, list[HostBuffer]] = {}
         self._idle_bytes = 0
         self._own = threading.local()
-        """Of each worker's thread: `debt_s`, scenario seconds that its allocations took and no step has paid for yet."""
+        """State of each worker's thread: `debt_s`, scenario seconds that its allocations took and no step has paid for yet."""
 
     # -- life --------------------------------------------------------------------------------------------
 
@@ -94,7 +94,7 @@ class NullDevice:
             self._own.debt_s = getattr(self._own, "debt_s", 0.0) + real_s / self.time_scale
 
     def _paid(self, seconds: float) -> float:
-        """What remains of a step's time after the thread's allocations have taken theirs of it."""
+        """The rest of a step's time after the thread's allocations have taken theirs of it."""
         paid = min(seconds, getattr(self._own, "debt_s", 0.0))
         if paid:
             self._own.debt_s -= paid

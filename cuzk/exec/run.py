@@ -42,7 +42,7 @@ Progress = Callable[[ProofRun], None]
 
 @dataclass(frozen=True)
 class Proving:
-    """What real proofs need: files, and how."""
+    """The needs of real proofs: files, and how."""
 
     key: str
     witnesses: tuple[str, ...]
@@ -97,7 +97,7 @@ def refuse_faults(program: Program) -> None:
 
 
 def header_of(program: Program, device: str) -> dict[str, Any]:
-    """What a reader of the trace needs to know of the run. `device`: its name."""
+    """The header: all that a reader of the trace needs to know of the run. `device`: its name."""
     scenario = program.scenario
     return {
         "clock": "wall", "cuzk": __version__, "scenario": scenario.name, "scenario_hash": scenario.hash(),
@@ -134,11 +134,11 @@ def interruptible(interrupt: Callable[[], None]) -> Iterator[None]:
 
 
 TIME_SCALE = 1 / 16
-"""Of a scenario that is scaled to fit: touching pages takes real time, however few the seconds that steps pretend to take."""
+"""The scale of time where a scenario is scaled to fit: touching pages takes real time, however short the steps pretend to be."""
 
 
 SCALED_BYTES = 2 << 30
-"""What a scenario that is scaled to fit takes at most: touching it must not outlast the steps."""
+"""The most that a scenario takes that is scaled to fit: touching it must not outlast the steps."""
 
 
 def null_device(scenario: Scenario, scale: float | None, time_scale: float | None,
@@ -248,7 +248,7 @@ def open_sectors(key_path: str, paths: tuple[str, ...], makers: int = 0) -> tupl
 
 def bind_key(scenario: Scenario, key: Any, given: Assignments | list[Any], proving: Proving, *, idle_bytes: int,
          ram_cap_bytes: int | None = None, make_device: Callable[..., Device] | None = None) -> Prepared:  # fmt: skip
-    """As `prepare`, with a key and witnesses (or what makes them) that are open; of `proving` only how, not what. Witnesses of
+    """`prepare` with an open key and open witnesses (or what makes them); of `proving` only how, not what. Witnesses of
     field elements for a template become bits. `idle_bytes`: resident before any of it was opened."""
     from cuzk.exec.cpu import CpuDevice
     from cuzk.groth16.assignments import Ready
@@ -299,7 +299,7 @@ def prove_with(prepared: Prepared, out_dir: str | os.PathLike[str] | None = None
                 progress(proof)
 
         if prepared.supervisor is not None:
-            result = prepared.supervisor.prove(trace_path, progress, made)
+            result: RunResult = prepared.supervisor.prove(trace_path, progress, made)
         else:
             result = run(prepared.scenario, device, trace_path=trace_path, progress=on_proof, measured=prepared.measured)
     result.document["measured"]["verified_partitions"] = verified

@@ -95,7 +95,7 @@ class Policy(Model):
     matvec: Processor | None = None
     prep_msm: Processor | None = None
     key_tables: KeyTables | None = None
-    """What is made of the key's points once and kept behind them in VRAM: the sums of neighbours, for batch additions."""
+    """Tables that are made of the key's points once and kept behind them in VRAM: the sums of neighbours, for batch additions."""
 
     @model_validator(mode="before")
     @classmethod
@@ -118,7 +118,7 @@ class Policy(Model):
         return self.model_copy(update=filled)
 
     def numbers(self) -> dict[str, float]:
-        """What is set, for formulas: numbers by their name, each option's values as flags of 0 and 1.
+        """The options that are set, for formulas: numbers by their name, each option's values as flags of 0 and 1.
 
         `prestage: inside-mutex` gives prestage_inside_mutex = 1, prestage_off = 0, prestage_before_mutex = 0.
         """

@@ -75,7 +75,7 @@ class Arbiter:
         self.woken: list[tuple[Any, Any]] = []
 
     def units(self, name: str) -> int:
-        """How many there are of a lock (one) or permit."""
+        """The units of a lock (one) or permit."""
         return self._claims[name].units
 
     # ------------------------------------------------------------------ claims

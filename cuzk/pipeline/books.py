@@ -86,7 +86,7 @@ class Books:
         self.touched(pset, buffer)
 
     def touched(self, pset: PartitionSet, buffer: str) -> None:
-        """As `touch`, for a caller that has watched the level while the pages came."""
+        """The same as `touch`, for a caller that has watched the level while the pages came."""
         pool, nbytes, _ = pset.buffers[buffer]
         pset.untouched.discard(buffer)
         for target in self._chains[pool]:

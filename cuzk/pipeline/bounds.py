@@ -33,7 +33,7 @@ class Bound:
 
 @dataclass
 class _Stage:
-    """What a set holds in a pool (largest over the stretch), and the claims that limit how many sets can be here."""
+    """The bytes that a set holds in a pool (largest over the stretch), and the claims that limit how many sets can be here."""
 
     claims: frozenset[str]
     worker: str
@@ -69,7 +69,7 @@ def _bound(program: Program, pool: str, capacity: int) -> Bound:
 
 
 def _units(program: Program) -> dict[str, int]:
-    """How many sets can hold each claim (of one GPU) at once; `worker NAME`: sets in the hands of a pool worker."""
+    """The sets that can hold each claim (of one GPU) at once; `worker NAME`: sets in the hands of a pool worker."""
     units = dict.fromkeys(program.pipeline.locks, 1)
     units |= {name: count for name, (count, _) in program.permits.items() if name in program.pipeline.permits}
     units |= {f"worker {name}": count for name, count in program.pool_workers.items()}

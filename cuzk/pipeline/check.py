@@ -38,7 +38,7 @@ def path_of(place: ops.Place) -> str:
 
 @dataclass
 class _State:
-    """What a set holds at one line of the walk."""
+    """The holdings of a set at one line of the walk."""
 
     live: dict[str, ops.Place] = field(default_factory=dict)  # buffer -> place of its alloc
     locks_at_alloc: dict[str, tuple[str, ...]] = field(default_factory=dict)

@@ -23,7 +23,7 @@ NewSet = Callable[[int, int, str], PartitionSet]
 
 
 class Interpreter(Protocol):
-    """What the core asks of whoever runs it."""
+    """The calls that the core makes to whoever runs it."""
 
     def wake_failed(self, psets: Iterable[PartitionSet]) -> None:
         """These sets have failed: whoever sleeps on something of theirs must learn of it."""

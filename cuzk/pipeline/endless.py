@@ -25,7 +25,7 @@ def endless(pipeline: Pipeline) -> tuple[str, str] | None:
             elif isinstance(step, Spawn) and step.spawn in feeds:
                 feeds[name].append(step.spawn)
     walks = dict.fromkeys(feeds, 0)
-    """How many walks one walk of a worker leads to, itself included; 0: not known yet."""
+    """The walks that one walk of a worker leads to, itself included; 0: not known yet."""
     for start in feeds:
         path: list[tuple[str, Iterator[str]]] = [(start, iter(feeds[start]))]
         while path:

@@ -119,5 +119,5 @@ class Journal:
         self.sink(Event(self._clock(), "unwind", "", worker, proof=pset.proof, partition=pset.partition))
 
     def sample(self, pool: str, nbytes: int) -> None:
-        """What is resident in a pool, as the system reports it or the simulator knows it."""
+        """The bytes that are resident in a pool, as the system reports it or the simulator knows it."""
         self.sink(Event(self._clock(), "sample", pool=pool, resident=nbytes))

@@ -226,7 +226,7 @@ class Visitor(ABC, Generic[R]):
     def complete(self, op: Complete) -> R: ...
 
     def visit(self, op: Op) -> R:
-        """What `op` means to this visitor."""
+        """The meaning of `op` to this visitor."""
         match op:
             case Get():
                 return self.get(op)

@@ -47,7 +47,7 @@ class Pool:
         self.keeps_holders = True
         """Whether `peak_held` is wanted: who held what at the reserved peak, caches included."""
         self.touching: Callable[[], dict[str, int]] | None = None
-        """What of `untouched` is resident by now, by buffer, for a caller that can tell while a step runs."""
+        """The part of `untouched` that is resident by now, by buffer, for a caller that can tell while a step runs."""
 
     @property
     def reserved(self) -> int:

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 Direction = Literal["h2d", "d2h"]
 Names = dict[str, float]
 STAGED_SHARE = 0.125
-"""Of the page-locked rate, where the pageable one of a link is not known: one thread's copy through staging buffers."""
+"""The share of the page-locked rate, where the pageable one of a link is not known: one thread's copy through staging buffers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a step asks for, alone. Times in seconds, loads as shares of what there is."""
+    """The demands of a step, alone. Times in seconds, loads as shares of what there is."""
 
     law: str
     seconds: float
-    """Of work, what goes over a link included."""
+    """Seconds of work, those on a link included."""
     cores: float
     dram: float
     """Share of the time that is bound by memory bandwidth."""
@@ -41,7 +41,7 @@ class Price:
     """Share of the device's multiprocessors; 0: not the device's work."""
     link: Direction | None = None
     link_share: float = 0.0
-    """Of the link's rate, while it copies."""
+    """The share of the link's rate, while it copies."""
     unmeasured: str = ""
     """Why this is no measured price; empty: it is."""
 

@@ -33,7 +33,7 @@ PARENTS = {"pinned": "ram"}
 
 @dataclass(frozen=True)
 class Resident:
-    """What is there before the start: keys, matrices, contexts."""
+    """A thing that is there before the start: keys, matrices, contexts."""
 
     buffer: str
     pool: str
@@ -103,13 +103,13 @@ class Program:
 
     @cached_property
     def facts(self) -> Facts:
-        """Where steps run and residents lie."""
+        """The places where steps run and residents lie."""
         return Facts(self.scenario, self.pipeline, self.policy)
 
     # -- numbers ------------------------------------------------------------------------------------------
 
     def names(self, circuit: Circuit, gpu: int = 0) -> dict[str, Any]:
-        """What formulas may refer to: the circuit's counts, the policy's numbers, the machine's, the calibration's parameters.
+        """Names for formulas: the circuit's counts, the policy's numbers, the machine's, the calibration's parameters.
         No name has two of these meanings: `bind` refuses a parameter that does."""
         key = (circuit.name, gpu)
         if key not in self._names:

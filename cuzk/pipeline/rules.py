@@ -1,4 +1,4 @@
-"""What goes together: every rule on options that a policy, or a pipeline written by hand, can break. Asked once, by `bind`.
+"""Options that go together: every rule on options that a policy, or a pipeline written by hand, can break. Asked once, by `bind`.
 
 A rule speaks of the pipeline: where a step runs, where a resident lies. Its error names the options and their values, at the
 place where the first of them was written.
@@ -36,11 +36,11 @@ class Facts:
             yield from _runs(worker.steps, ("workers", name, "steps"))
 
     def at(self, step: str) -> Processor | None:
-        """Where a step runs; None if the pipeline has none of that name."""
+        """The processor of a step; None if the pipeline has none of that name."""
         return next((run.processor for _, run in self.runs() if run.run == step), None)
 
     def placed(self, resident: str) -> str:
-        """Where a resident lies, as the policy says it, or as its pool says it."""
+        """The place of a resident, as the policy says it, or as its pool says it."""
         given: str | None = getattr(self.policy, resident, None)
         spec = self.pipeline.buffers.get(resident)
         if spec is None:

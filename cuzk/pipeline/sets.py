@@ -1,4 +1,4 @@
-"""What moves through a run: proofs in flight, and their sets with what they hold.
+"""The things that move through a run: proofs in flight, and their sets with what they hold.
 
 A *set* is one partition of one proof (or the whole proof) on its way. Several actors can hold it at once: the task that handed it
 over and still has a permit to release, the worker that took it, the workers it spawned, work queued on streams, or a channel.

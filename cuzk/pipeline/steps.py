@@ -132,7 +132,7 @@ class Run(StepBase):
 
     @property
     def processor(self) -> Processor:
-        """Where it runs."""
+        """The processor on which it runs."""
         return self.at or ("gpu" if self.on != HOST else NATURAL.get(self.run, "cpu"))
 
 
@@ -292,12 +292,12 @@ class Worker(BaseModel):
 
 
 class Pipeline(BaseModel):
-    """What a machine executes: workers, and what they share."""
+    """The data that a machine executes: workers, and what they share."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     name: str
     preset: str = "phase12"
-    """Whose values the options take that the policy leaves open (`pw`, `gw`, … in formulas)."""
+    """The preset whose values the options take that the policy leaves open (`pw`, `gw`, … in formulas)."""
     buffers: dict[str, BufferSpec]
     locks: dict[str, LockSpec] = {}
     permits: dict[str, PermitSpec] = {}

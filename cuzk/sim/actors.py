@@ -1,4 +1,4 @@
-"""What moves through a simulated run: sets, the workers that act on them, streams and events."""
+"""The things that move through a simulated run: sets, the workers that act on them, streams and events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SimSet(PartitionSet):
     """A set, with what the simulator needs to know of it."""
 
     spread: tuple[float, ...] = ()
-    """What the times of its jittered steps are multiplied with."""
+    """The factor of the times of its jittered steps."""
     handles: dict[str, Handle] = field(default_factory=dict)
     events: dict[str, StreamEvent] = field(default_factory=dict)
     taken_s: float = 0.0
@@ -38,7 +38,7 @@ class Actor:
         self.owns = pset is not None
         self.handle: Handle | None = None
         self.at_end: SimOp | None = None
-        """What must be done when the work in progress ends, even if its set has failed meanwhile."""
+        """The call that must be made when the work in progress ends, even if its set has failed meanwhile."""
         self.streams: dict[str, Stream] | None = None
         self.waits_for: str | None = None
         self.asked: str | None = None

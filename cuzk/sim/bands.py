@@ -1,4 +1,4 @@
-"""How sure a prediction is: bands over seeds and over the stated errors of the cost laws; the worst of many orders."""
+"""The certainty of a prediction: bands over seeds and over the stated errors of the cost laws; the worst of many orders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which resource binds: shares of time in the steady part of a run."""
+"""The resource that binds: shares of time in the steady part of a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 Mark = dict[str, Any]
 """The integrals at one instant (`Ledger.proof_done`)."""
 BUSY = 0.9
-"""From this share of the time on a resource counts as fully used."""
+"""A resource counts as fully used from this share of the time on."""
 
 
 def window(marks: list[Mark]) -> tuple[Mark | None, Mark]:
@@ -100,7 +100,7 @@ def _room_for_another_set(engine: Engine) -> str | None:
 
 
 def over_time(engine: Engine, parts: int = 10) -> list[dict[str, Any]]:
-    """What binds in each part of the run, neighbours with the same resource joined: {from_s, to_s, resource, why}."""
+    """The resource that binds in each part of a run, neighbours with the same resource joined: {from_s, to_s, resource, why}."""
     marks = engine.ledger.marks
     step = max(1, len(marks) // parts)
     chosen: list[Mark | None] = [None, *marks[step - 1 : -1 : step], marks[-1]]

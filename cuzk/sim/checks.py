@@ -1,4 +1,4 @@
-"""What a scenario file claims, judged against what came out."""
+"""The claims of a scenario file, judged against what came out."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Code:
         return code
 
     def place(self, actor: Actor, pc: int) -> ops.Place:
-        """Where the step stands that an actor is at."""
+        """The place of the step that an actor is at."""
         for key, code in self._codes.items():
             if code is actor.code and pc < len(self._places[key]):
                 return self._places[key][pc]

@@ -14,7 +14,7 @@ from cuzk.sim.rates import Cost, Group, Ramp, SlowdownClass
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """How the cost laws of one run are drawn within their errors."""
+    """The drawing of the cost laws of one run within their errors."""
 
     seed: int | None = None
     """None: as they are stated."""

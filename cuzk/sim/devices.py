@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Devices:
-    """What the GPUs of a run have queued, by whoever queued it."""
+    """The work that the GPUs of a run have queued, by whoever queued it."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine

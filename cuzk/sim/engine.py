@@ -145,7 +145,7 @@ class Engine:
         self.settled()
 
     def admit(self) -> None:
-        """What has arrived and may start, starts."""
+        """All that has arrived and may start, starts."""
         if self.stopped:
             return
         for worker, pset in self.core.admit_due(self.now):
@@ -232,6 +232,7 @@ class Engine:
         if self.stopped:
             return
         self.tick()
+        assert timer.value is not None
         self.runnable.append(timer.value)
         self.settled()
 
@@ -307,7 +308,7 @@ class Engine:
         return self.sleep(actor, what)
 
     def sleep(self, actor: Actor, what: str) -> bool:
-        """As `block`, for an event of a stream or a device: that is no claim, and no event of the journal."""
+        """The same as `block`, for an event of a stream or a device: that is no claim, and no event of the journal."""
         actor.waits_for, actor.since = what, self.now
         return False
 

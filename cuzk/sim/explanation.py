@@ -22,7 +22,7 @@ Set = tuple[int, int]
 
 @dataclass
 class _SetState:
-    """What one set does and holds at an instant."""
+    """One set's work and holdings at an instant."""
 
     doing: dict[tuple[str, str], tuple[str, float]] = field(default_factory=dict)
     """(worker, name) -> ('runs' | 'waits for', since)"""
@@ -166,7 +166,7 @@ def _composition(sets: dict[Set, _SetState], peak: Peak, touched_by: dict[str, s
 
 
 def _keep_resident(states: list[_SetState], peak: Peak, touched_by: dict[str, str]) -> None:
-    """Of buffers whose pages come while a step runs, only what is there: whole where the step has ended, the rest of the
+    """Buffers count with the pages that are there while a step brings them: whole where the step has ended, the rest of the
     level shared by the sets at which it runs."""
     resident = {name: nbytes for name, _, nbytes in peak.holders}
     for buffer, step in touched_by.items():

@@ -15,7 +15,7 @@ from cuzk.sim.run import simulate
 SEEDS = 3
 """A change counts as a fix if it fits under this many seeds."""
 NO_SLOWER = 1.02
-"""Of the changes that fit, the first in order is taken that is at most this much slower than the fastest."""
+"""The first change in order is taken that fits and is at most this much slower than the fastest."""
 
 Settings = dict[str, Any]
 Trying = Callable[[str], None]
@@ -34,7 +34,7 @@ class Change:
 
     @property
     def set(self) -> str:
-        """As arguments of `--set`."""
+        """The arguments of `--set`."""
         return " --set ".join(f"policy.{name}={value}" for name, value in self.settings.items())
 
     @property

@@ -15,7 +15,7 @@ AS_STATED = Draw()
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a run does beside the plain one."""
+    """The extras of a run beside the plain one."""
 
     trace: bool = False
     """Keep every event."""
@@ -26,4 +26,4 @@ class Options:
     unlimited_ram: bool = False
     """Go on beyond the host's memory: for bands of peaks."""
     draw: Draw = AS_STATED
-    """How each cost law is drawn within its stated error."""
+    """The way in which each cost law is drawn within its stated error."""

@@ -44,7 +44,8 @@ class Group:
     def slowdown(self) -> float:
         if self.load <= self.capacity:
             return 1.0
-        return (self.load / self.capacity) ** self.exponent
+        slower: float = (self.load / self.capacity) ** self.exponent
+        return slower
 
 
 class SlowdownClass:
@@ -64,12 +65,12 @@ class SlowdownClass:
         self.ends: list[Work] = []
 
     def at(self, now: float) -> float:
-        """What the clock shows."""
+        """The time that the clock shows."""
         return self.v + (now - self.since) / self.slowdown if self.ends else self.v
 
 
 class Cost:
-    """What one step of one circuit asks for: class, loads (1/UNIT), seconds of work alone, place of its jitter."""
+    """The demands of one step of one circuit: class, loads (1/UNIT), seconds of work alone, place of its jitter."""
 
     __slots__ = ("cls", "cores", "demand", "device", "jitter", "load", "name", "seconds")
 
@@ -123,7 +124,7 @@ class SharedRates:
         self._active: list[SlowdownClass] = []
         self._next: SlowdownClass | None = None
         self._timer: Event | None = None
-        self._fired = [self._fire]
+        self._fired: list[Callable[[Any], None]] = [self._fire]
         self._changed = self._speeds_changed = False
         self._slowdowns: dict[int, float] = {}
         """S by demand."""
@@ -222,7 +223,8 @@ class SharedRates:
             return  # the loads changed after it was set: a newer timer is under way
         now = self.now = self.env.now
         cls = self._next
-        ends = cls.ends  # type: ignore[union-attr]
+        assert cls is not None
+        ends = cls.ends
         work = heappop(ends)
         v = cls.v = work[0]  # exactly its end, whatever rounding the clock has
         cls.since = now

@@ -1,4 +1,4 @@
-"""What a simulation says, and its JSON document."""
+"""The result of a simulation, and its JSON document."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class SimResult:
     waited_s: dict[str, float]
     """Seconds that workers waited in all, by what for."""
     shares: dict[str, float]
-    """How busy each lock, permit, device and link was, and the mean DRAM slowdown, in the steady part."""
+    """The share of the time that each lock, permit, device and link was busy, and the mean DRAM slowdown, in the steady part."""
     pw: int | None
     calibration: str
     warnings: list[str] = field(default_factory=list)

@@ -28,14 +28,14 @@ def simulate(scenario: Scenario, *, seed: int | None = None, trace: bool = False
 
 
 def run_program(program: Program, seed: int | None = None, options: Options = Options()) -> SimResult:  # noqa: B008
-    """As `simulate`, for a bound scenario."""
+    """The run of `simulate`, for a bound scenario."""
     engine = Engine(program, program.scenario.seed if seed is None else seed, options)
     engine.run()
     return result_of(engine)
 
 
 def result_of(engine: Engine) -> SimResult:
-    """What a finished run says."""
+    """The result of a finished run."""
     program, core = engine.program, engine.core
     done = core.completion_s
     whole = [proof for proof in core.proofs if proof.completed_s is not None]
@@ -142,7 +142,7 @@ def _warnings(program: Program) -> list[str]:
 
 
 def _unmeasured(program: Program) -> Iterator[str]:
-    """What of the prices is not measured."""
+    """The prices that are not measured."""
     for worker in program.pipeline.workers:
         for op in every_op(program.code(worker, program.scenario.circuit.name)):
             if isinstance(op, (ops.Run, ops.Copy)) and op.price is not None and op.price.unmeasured:

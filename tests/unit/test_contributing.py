@@ -28,5 +28,8 @@ def test_a_recipe_names_what_is_there(title):
 
 
 def test_there_is_a_recipe_for_what_people_add():
-    wanted = {"a verb", "a file format", "a kernel", "a column of the plan"}
+    wanted = {
+        "a verb of the command line", "a verb of the pipeline", "a stage", "a buffer", "a policy option", "a file format",
+        "a kernel", "a column of the plan",
+    }  # fmt: skip
     assert {title.removeprefix("Add ") for title in RECIPES} >= wanted

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Preset:
-    """What a preset's options are where the policy leaves them open, and how its steps are built."""
+    """A preset: its options where the policy leaves them open, and the builder of its steps."""
 
     defaults: dict[str, Any]
     build: Callable[[str, Policy], Pipeline]

@@ -17,7 +17,7 @@ from cuzk.pipeline.presets.streamed import streamed_buffers, streamed_workers, s
 from cuzk.pipeline.steps import Pipeline
 
 OWN: dict[str, Any] = dict(PHASES["phase12"])
-"""What its options are where the policy leaves them open."""
+"""The options where the policy leaves them open."""
 _FULL_BATCH = "3*2**20 * sms"
 """The same where a batch is full."""
 _PAIR_SUMS = "key_tables_pair_sums * 48*(l + a + b_g1 + 2*b_g2*b_g2_msm_gpu)"

@@ -21,7 +21,7 @@ KEY_READS = {
     "tail_msm": {"srs": "96*(tail_l + tail_a + tail_b)"},
     "b_g2_msm": {"srs": "192*b_g2"},
 }
-"""What each sum reads of the key: whole lists for dense scalars and for bitmaps, single points for tails."""
+"""The bytes of the key that each sum reads: whole lists for dense scalars and for bitmaps, single points for tails."""
 MATRICES = {"pce": "pce_template if matrices_template else pce"}
 SPAWN_B_G2: Steps = [{"spawn": "b_g2", "as": "b_g2"}]
 

@@ -8,7 +8,7 @@ from cuzk.model.policy import Policy
 
 DEVICE = "vram:$gpu"
 SCRATCH = "2**21 * sms"
-"""What kernels need however small the circuit: room for each multiprocessor's batch."""
+"""The bytes that kernels need however small the circuit: room for each multiprocessor's batch."""
 PCE = "pce_template if matrices_template else pce"
 
 
