@@ -22,7 +22,7 @@ from tests.fuzz.seeds import seeds
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "fuzz"
 NATIVE = {"native-points": "points.cpp", "native-matrices": "matrices.cpp", "native-json": "json.cpp"}
-FLAGS = ("-std=c++17", "-O1", "-g", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=undefined", "-pthread")
+FLAGS = ("-std=c++17", "-O2", "-g", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=undefined", "-pthread")
 COUNT = re.compile(r"stat::number_of_executed_units:\s*(\d+)|#(\d+)\s+DONE")
 
 
@@ -100,7 +100,7 @@ def main() -> int:
             if clang is None:
                 print(f"{name:<16} not run: no clang++ with libFuzzer (CXX_FUZZ names one)")
                 continue
-            command = [str(build(name, clang))]
+            command = [str(build(name, clang)), "-max_len=2048"]
         else:
             command = [sys.executable, "-m", "tests.fuzz.readers", name]
         executions, took_s, fault = fuzz(name, command, corpus, args.runs, args.seconds)

@@ -132,6 +132,35 @@ def _any(path: str) -> None:
     inspect(path)
 
 
+class _Context:
+    """A gRPC call without metadata."""
+
+    def invocation_metadata(self) -> tuple[()]:
+        return ()
+
+
+def _rpc(path: str) -> None:
+    """The bytes of a SubmitProof call, up to where it would be queued."""
+    from google.protobuf.message import DecodeError
+
+    from cuzk.service.grpc_server import pb, proof_request
+
+    try:
+        message = pb.SubmitProofRequest.FromString(Path(path).read_bytes())
+    except DecodeError:
+        return
+    request = proof_request(message, _Context())  # type: ignore[arg-type]
+    request.check(1 << 20)
+    request.digest()
+
+
+def _http(path: str) -> None:
+    """The body of a POST /v1/proofs with several vanilla proofs."""
+    from cuzk.service.http_server import _items
+
+    _items(Path(path).read_bytes())
+
+
 def _trace(path: str) -> None:
     from cuzk.trace.jsonl import read_trace
 
@@ -147,17 +176,19 @@ def _scenario(path: str) -> None:
 TARGETS: dict[str, Callable[[str], None]] = {
     "r1cs": _r1cs, "wtns": _wtns, "zkey": _zkey, "ckey": _ckey, "pce": _pce, "params": _params, "arkworks": _arkworks,
     "template": _template, "vk": _vk, "proof": _proof, "public": _public, "prf": _prf, "ptau": _ptau,
-    "contributions": _contributions, "input": _input, "any": _any, "trace": _trace, "scenario": _scenario,
+    "contributions": _contributions, "input": _input, "any": _any, "trace": _trace,
+    "rpc": _rpc, "http": _http, "scenario": _scenario,
 }  # fmt: skip
 
 
 def attempt(target: str, path: str) -> bool:
     """Read a file; whether it was valid. Whatever is raised but an error of the user's is a fault of the reader."""
     from cuzk.errors import InputError, OutOfMemoryError, ProofInvalid
+    from cuzk.service.request import Refused
 
     try:
         TARGETS[target](path)
-    except (InputError, ProofInvalid, OutOfMemoryError):
+    except (InputError, ProofInvalid, OutOfMemoryError, Refused):
         return False
     return True
 
@@ -176,6 +207,8 @@ def main(arguments: list[str]) -> None:
         import cuzk.groth16.load
         import cuzk.groth16.safety
         import cuzk.model.scenario
+        import cuzk.service.grpc_server
+        import cuzk.service.http_server
         import cuzk.trace.jsonl  # noqa: F401
     memory = Path("/dev/shm")
     path = str((memory if memory.is_dir() else Path(folder)) / f"cuzk-fuzz-{os.getpid()}")

@@ -18,6 +18,7 @@ def seeds() -> dict[str, list[bytes]]:
     from cuzk.groth16.formats.template import save_template
     from cuzk.groth16.load import load_key, read_r1cs_system
     from cuzk.groth16.setup.development import setup_development
+    from cuzk.service.grpc_server import pb
     from cuzk.trace.event import Event
     from cuzk.trace.jsonl import write_trace
     from tests.small_template import small_case
@@ -64,5 +65,11 @@ def seeds() -> dict[str, list[bytes]]:
         f'{{"h": {a_hash}, "b": "eyJuIjogM30=", "xy": {{"z": [1, null, "\\u0041"]}}}}'.encode(),
     ]
     found["native-matrices"] = [bytes([2, 3, 4, 1, 1, 3]) + bytes(range(250))]
+    requests = (
+        pb.SubmitProofRequest(request_id="a", proof_kind=1, miner_id=1000, sector_number=7, vanilla_proof=b"{}"),
+        pb.SubmitProofRequest(proof_kind=4, sector_size=2048, vanilla_proofs=[b"x", b"y"], randomness=bytes(32)),
+    )
+    found["rpc"] = [request.SerializeToString() for request in requests]
+    found["http"] = [b'["AAAA", "AQ=="]', b"[]"]
     found["scenario"] = [(Path(__file__).parents[2] / "scenarios" / "demo-steady.yaml").read_bytes(), b"policy: {pw: 1}\n"]
     return found
