@@ -222,8 +222,7 @@ def _prove(args: argparse.Namespace) -> int:
     warn_unsafe(key.path, weaknesses(key.verifying_key()))
     made = prove_sector(sealed, key, maker, seed, args.threads, args.quotient, note)
     statement = Statement(sealed.shape, sealed.ids, sealed.comm_d, sealed.comm_r, seed, sealed.version)
-    proof = b"".join(m.proof.to_bytes() for m in made)
-    write_proof(output, proof, [m.public for m in made], key.verifying_key().to_json(), statement.document())
+    write_proof(output, [m.proof for m in made], [m.public for m in made], key.verifying_key().to_json(), statement.document())
     total_s = time.perf_counter() - start
     if args.json:
         print_json({"verified": True, "development_key": key.development, "partitions": len(made),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cuzk.cli.proving import print_json, quotient_list, terminal_progress, warn_unsafe
 
 if TYPE_CHECKING:
+    from cuzk.groth16.formats.proof import Proof
     from cuzk.porep.c1.model import C1, Owner
 
 DEFAULT_SEED = "01" * 32
@@ -172,13 +173,14 @@ def prove_file(args: argparse.Namespace) -> int:
     paths = {name: os.path.join(output, name) for name in FILES}
     require_folder(output, *FILES, inputs=(args.directory, args.key))
     c1, owner = read_job(args)
+    require_folder(output, *file_names(c1.partitions), inputs=(args.directory, args.key))
     c1.check(owner, threads=args.threads)
     checked_s = time.perf_counter() - start
     key = api.load_key(args.key, sector=c1.shape.name, progress=terminal_progress())
     warn_unsafe(key.proving_key.path, key.weaknesses)
     made = api.prove(key, c1, checked=True, device=args.device, threads=args.threads, quotient=args.quotient, progress=note)
     statement = {**c1.statement().document(), "registered_proof": c1.registered.name}
-    write_proof(output, made.to_bytes(), made.publics, key.verifying_key.to_json(), statement)
+    write_proof(output, made.proofs, made.publics, key.verifying_key.to_json(), statement)
     total_s = time.perf_counter() - start
     if made.note:
         print(f"cuzk: {args.directory}: {made.note}", file=sys.stderr)
@@ -197,15 +199,24 @@ def prove_file(args: argparse.Namespace) -> int:
     return 0
 
 
-def write_proof(output: str, proof: bytes, publics: list[list[int]], vk_json: str, statement: dict[str, Any]) -> None:
-    """The files of a proof, `FILES`, all or none; their directory is made if absent."""
+def file_names(partitions: int) -> list[str]:
+    """The files of a proof: `FILES`, and for each partition what snarkjs reads."""
+    return [*FILES, *(f"{what}-{k:02d}.json" for k in range(partitions) for what in ("proof", "public"))]
+
+
+def write_proof(output: str, proofs: list[Proof], publics: list[list[int]], vk_json: str, statement: dict[str, Any]) -> None:
+    """The files of a proof, all or none; their directory is made if absent."""
+    from cuzk.groth16.formats.proof import proof_json, public_json
     from cuzk.outputs import file_set
 
-    with file_set(output, *FILES) as stage:
+    with file_set(output, *file_names(len(proofs))) as stage:
         (stage / "public.json").write_text(json.dumps([[str(v) for v in public] for public in publics], indent=1) + "\n")
         (stage / "verification_key.json").write_text(vk_json)
         (stage / "statement.json").write_text(json.dumps(statement, indent=2) + "\n")
-        (stage / "proof.bin").write_bytes(proof)
+        for k, (proof, public) in enumerate(zip(proofs, publics, strict=True)):
+            (stage / f"proof-{k:02d}.json").write_text(proof_json(proof))
+            (stage / f"public-{k:02d}.json").write_text(public_json(public))
+        (stage / "proof.bin").write_bytes(b"".join(proof.to_bytes() for proof in proofs))
 
 
 def note(text: str) -> None:

@@ -122,7 +122,7 @@ def prove(job: Job, statement: dict[str, Any], args: argparse.Namespace, start: 
     key = load_circuit_key(args.key, job.template, job.what, job.published, terminal_progress())
     warn_unsafe(key.path, weaknesses(key.verifying_key()))
     made = prove_job(job, key, threads=args.threads, quotient=args.quotient, progress=_note)
-    write_proof(output, made.to_bytes(), made.publics, key.verifying_key().to_json(), statement)
+    write_proof(output, made.proofs, made.publics, key.verifying_key().to_json(), statement)
     paths = {name: os.path.join(output, name) for name in PROOF_FILES}
     total_s = time.perf_counter() - start
     if args.json:

@@ -83,6 +83,8 @@ def test_the_operators_job_from_a_c1_output_to_verified_bytes(tmp_path, capsys, 
         assert (tmp_path / out / "proof.bin").stat().st_size == 192
         assert main(["verify", *files, "--allow-unsafe-key"]) == 0
         assert main(["verify", *files]) != 0  # a development key
+        single = [str(tmp_path / out / name) for name in ("public-00.json", "proof-00.json")]
+        assert main(["verify", files[0], *single, "--allow-unsafe-key"]) == 0
         assert main(["porep", "verify", str(tmp_path / out), str(params), "--allow-unsafe-key"]) == 0
     assert params.read_bytes()[:4096] == params_bytes
     run = ["run", str(ROOT / "scenarios" / "demo-proofs.yaml"), "--key", str(keys), "--c1", str(c1), "--no-predict", "--json"]
