@@ -171,10 +171,22 @@ def table(document: dict[str, Any]) -> str:
             shape = f", {row['shape_distance']:.1%} with durations made equal" if "shape_distance" in row else ""
             again = f", replay {row['replay_distance']:.1%}" if "replay_distance" in row else ""
             lines.append(f"curve {pool} {level}: apart by {row['distance']:.1%} of the area{shape}{again}")
+    lines += _drift(document["drift"])
     oom = document["oom"]
     if oom["predicted"] or oom["measured"]:
         lines.append(f"out of memory: predicted {oom['predicted'] or 'none'}, measured {oom['measured'] or 'none'}")
     return "\n".join(lines)
+
+
+def _drift(drift: dict[str, Any]) -> list[str]:
+    cause, under = drift["cause"], drift["worst_under"]
+    lines = []
+    if cause is not None:
+        lines.append(f"largest difference: {cause['kind']} {cause['name']}, {cause['seconds_a_proof']:+.3f} s a proof "
+                     f"(predicted {cause['predicted_s_a_proof']:.3f}, measured {cause['measured_s_a_proof']:.3f})")  # fmt: skip
+    if under is not None:
+        lines.append(f"furthest too low: {under['name']}, predicted {under['error']:+.1%}")
+    return lines
 
 
 def _aligned(rows: list[list[str]]) -> list[str]:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from cuzk.sim import SimResult
 
 MOST_RUNS = 100_000
+FIX_SEEDS = 12
+"""Seeds of a change that would fit: whether it does so surely is part of the answer."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -40,6 +42,7 @@ def _count(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
+    from cuzk.planning.service import enriched, notes
     from cuzk.report.files import usable
     from cuzk.report.verdict import summary
     from cuzk.sim import simulate
@@ -52,6 +55,8 @@ def run(args: argparse.Namespace) -> int:
     if isinstance(scenario.pipeline, dict):
         _vet(scenario, result)
     _enrich(args, scenario, result)
+    result.warnings += notes(scenario)
+    result.extra |= enriched(scenario, result)
     document = result.to_json()
     if args.trace:
         from cuzk.trace.jsonl import write_trace
@@ -109,6 +114,9 @@ def _enrich(args: argparse.Namespace, scenario: Scenario, result: SimResult) -> 
         fix = sim.suggest_fix(scenario, result, trying=lambda change: say(f"does it fit with {change}?"))
         done()
         result.extra["smallest_change"] = fix.to_json() if fix else None
+        if fix:
+            sure = sim.uncertainty(fix.result.scenario, FIX_SEEDS)
+            result.extra["smallest_change"] |= {"verdict": sure.verdict, "p_oom": round(sure.p_oom, 6), "reason": sure.reason}
 
 
 def _bench(args: argparse.Namespace, scenario: Scenario) -> dict[str, float]:

@@ -14,6 +14,9 @@ FR_BYTES = 32
 G1_BYTES = 96
 """An uncompressed affine point of G1; G2 is twice that."""
 G2_BYTES = 192
+TWO_ADICITY = 32
+"""Powers of two in r - 1 of BLS12-381: the largest FFT domain is 2^32."""
+MOST_ROWS = 1 << TWO_ADICITY
 CSR_ENTRY_BYTES = 36
 """One nonzero in CSR: a 32-byte coefficient and a 4-byte column."""
 CSR_ROW_BYTES = 4
@@ -56,6 +59,13 @@ class Circuit(Model):
     pce_template: Bytes | None = None
     """Size of the matrices as one repeated template; None: there is none, and `pce` stands for it."""
     provenance: Provenance = Field(default_factory=dict)
+
+    @field_validator("constraints")
+    @classmethod
+    def _has_a_domain(cls, value: int) -> int:
+        if value > MOST_ROWS:
+            raise ValueError(f"{value:,} rows: the scalar field of BLS12-381 has no domain above 2^{TWO_ADICITY}")
+        return value
 
     @field_validator("density_a_aux", "density_b_aux")
     @classmethod

@@ -14,5 +14,6 @@ plan.py          the search for settings, and why neighbours lose
 nearest.py       when nothing fits: the pool, the need, the nearest that does
 size.py          the cheapest machines of a catalogue for a target
 target.py        `40 s/proof`, `100 proofs/h`
+service.py       latency, keeping up with arrivals, reservations
 basis.py         how far a prediction is from what was calibrated
 """

@@ -70,6 +70,7 @@ def summary(document: dict[str, Any]) -> str:
         row(f"peak {pool}", f"{levels} at {seconds(peak['at_s'])}{limit}")
         if not document.get("oom") and peak.get("holders") and peak["live_bytes"] > GIB:
             row("  held by", holders(peak["holders"]))
+    _service(document, row)
     binds = document.get("bottleneck") or {}
     row("binds", f"{binds['resource']}: {binds['why']}" if binds.get("resource") else "")
     counts = document.get("counts") or {}
@@ -80,7 +81,8 @@ def summary(document: dict[str, Any]) -> str:
     if fix:
         effect = f"peak {fix['pool']} {gib(fix['peak_bytes'])}" if fix.get("pool") else ""
         pace = f", {fix['s_per_proof']:.1f} s/proof" if fix.get("s_per_proof") else ""
-        row("would fit", f"--set {fix['set']}   ({effect}{pace})")
+        risk = f"; RISKY: {fix['reason']}" if fix.get("verdict") == "risky" else ""
+        row("would fit", f"--set {fix['set']}   ({effect}{pace}{risk})")
     for warning in document.get("warnings", ()):
         row("note", warning)
     return "\n".join(lines)
@@ -103,6 +105,18 @@ def _throughput(document: dict[str, Any], row: Any) -> None:
             row("  band", f"P5 {s['p5']:.2f}, P50 {s['p50']:.2f}, P95 {s['p95']:.2f} s/proof")
         if ram:
             row("  band", f"P5 {gib(ram['p5'])}, P50 {gib(ram['p50'])}, P95 {gib(ram['p95'])} of RAM; P(OOM) {band['p_oom']:.0%}")
+
+
+def _service(document: dict[str, Any], row: Any) -> None:
+    """Latency, whether arrivals are kept up with, and what to reserve for each pool."""
+    times = document.get("latency")
+    if times and not document.get("oom"):
+        words = f"mean {seconds(times['mean_s'])}, P95 {seconds(times['p95_s'])}, the first {seconds(times['first_s'])}"
+        row("latency", f"{words} from admission to completion")
+    if document.get("service"):
+        row("service", f"{document['service']['state']}: {document['service']['why']}")
+    if document.get("reserve_bytes") and not document.get("oom"):
+        row("reserve", ", ".join(f"{pool} {gib(nbytes)}" for pool, nbytes in document["reserve_bytes"].items()))
 
 
 def _flat(counts: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

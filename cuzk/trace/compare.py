@@ -13,8 +13,9 @@ from typing import Any
 
 from cuzk.trace.composites import composites
 from cuzk.trace.curves import LEVELS, PoolCurves, distance, pool_curves
+from cuzk.trace.drift import drift
 from cuzk.trace.event import Event
-from cuzk.trace.spans import StepTimes, step_times
+from cuzk.trace.spans import StepTimes, spans, step_times
 from cuzk.trace.throughput import Throughput, throughput
 
 SCHEMA_VERSION = 1
@@ -40,6 +41,12 @@ class Side:
     oom: str | None = None
     """The pool that ran out."""
     end_s: float = 0.0
+    proofs: int = 0
+    """Whole proofs that came out."""
+    totals: dict[str, float] = field(default_factory=dict)
+    """Seconds of all runs of a step together."""
+    waits: dict[str, float] = field(default_factory=dict)
+    """Seconds of all waits for a lock, permit or channel together."""
 
 
 def side_of_trace(label: str, events: Iterable[Event]) -> Side:
@@ -47,11 +54,15 @@ def side_of_trace(label: str, events: Iterable[Event]) -> Side:
     pools = pool_curves(events)
     side = Side(label, pools, {pool: dict(curves.peaks) for pool, curves in pools.items()}, step_times(events))
     side.composites = composites(events)
+    for span in spans(events, waits=True):
+        into = side.waits if span.kind == "wait" else side.totals
+        into[span.name] = into.get(span.name, 0.0) + span.seconds
     done = [e.t for e in events if e.kind == "complete" and e.partition != -1]
     whole = sum(e.kind == "complete" and e.partition == -1 for e in events)
     workers = {e.worker for e in events if _POOL_LANE.fullmatch(e.worker)}
     side.throughput = throughput(done, whole, max(1, len(workers)))
     side.completions = len(done)
+    side.proofs = whole
     side.end_s = max((e.t for e in events), default=0.0)
     for event in events:
         if event.kind == "dealloc":
@@ -87,6 +98,7 @@ def compare(predicted: Side, measured: Side, replay: Side | None = None) -> dict
         "peaks": _peaks(sides),
         "curves": _curves(predicted, measured, replay),
         "steps": _steps(sides),
+        "drift": drift(predicted, measured),
         "counts": {
             "completions": _row(*[side.completions for side in sides]),
             "deallocations": {
