@@ -62,6 +62,12 @@ def run_device(device: Any, operations: int, progress: Callable[[str, int, int],
     return report
 
 
+def _finish(device: Any, stream: Any) -> None:
+    done = device.event()
+    device.record(done, stream)
+    device.wait(done)
+
+
 def _array(values: Sequence[int], limbs: int) -> Limbs:
     return np.frombuffer(b"".join(v.to_bytes(8 * limbs, "little") for v in values), np.uint64).reshape(-1, limbs).copy()
 
@@ -82,7 +88,7 @@ def _launch(device: Any, name: str, a: Limbs, b: Limbs) -> Limbs:
     stream = device.stream()
     arguments = (*(block.address for block in held), np.uint32(len(a)))
     device.launch(device.kernel("ec/operations", name), 4 * device.multiprocessors, BLOCK, arguments, stream)
-    stream.synchronize()
+    _finish(device, stream)
     out: Limbs = device.download(held[0].address, np.empty_like(a))
     for block in held:
         block.free()
@@ -118,7 +124,7 @@ def _transforms(device: Any, report: Report, rng: np.random.Generator) -> None:
             plan = ntt.Ntt(device, log_n, root=root)
             data, stream = device.upload(values), device.stream()
             plan.run(data.address, stream)
-            stream.synchronize()
+            _finish(device, stream)
             found = device.download(data.address, np.empty_like(values))
             data.free()
             plan.free()
