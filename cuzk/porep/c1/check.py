@@ -123,7 +123,7 @@ class Checks:
                 self._index(where, numbers, self.at.replica, node)
                 for column, wanted in zip(self.at.columns, [node, *parents], strict=True):
                     if numbers[column.index] != wanted:
-                        text = f"{numbers[column.index]}, but the graph has node {wanted} there"
+                        text = f"{numbers[column.index]}, but the graph of {c1.registered.name} has node {wanted} there"
                         raise self._fail(where, f"{column.path}.column.index", text)
                     self._index(where, numbers, column.proof, wanted)
 
