@@ -23,6 +23,8 @@ from cuzk.gpu.staging import STAGED_FROM, copy_staged
 
 KEEP_ALL = (1 << 63) - 1
 """Bytes that a pool may keep."""
+NOT_READY = 600
+"""cudaErrorNotReady."""
 REGISTER_READ_ONLY = 8
 """cudaHostRegisterReadOnly."""
 PINNED_BLOCK = 1 << 14
@@ -407,8 +409,15 @@ class CudaDevice:
 
     @_checked("cudaEventQuery")
     def reached(self, event: Any) -> bool:
-        """Whether everything before the event is done; does not wait."""
-        return bool(event.done)
+        """Whether everything before the event is done; does not wait. Faults of earlier launches surface here."""
+        runtime = self.cupy.cuda.runtime
+        try:
+            status = int(runtime.eventQuery(event.ptr))
+        except self.errors as fault:
+            status = int(fault.status)
+        if status not in (0, NOT_READY):
+            raise runtime.CUDARuntimeError(status)
+        return status == 0
 
     @_checked("cudaEventSynchronize")
     def wait(self, event: Any) -> None:

@@ -8,12 +8,14 @@ import os
 import threading
 from bisect import bisect_right
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any, Protocol
 
 import numpy as np
 
+from cuzk.errors import CuzkError
 from cuzk.gpu.staging import BLOCKS_EACH, THREADS
 from cuzk.native.memory import HostBuffer
 
@@ -68,9 +70,10 @@ class LockedFeed:
         return _Recorded(device, arrived)
 
     def close(self) -> None:
-        event = self._device.event()
-        self._device.record(event, self._stream)
-        self._device.wait(event)
+        with suppress(CuzkError):  # a lost device copies nothing any more
+            event = self._device.event()
+            self._device.record(event, self._stream)
+            self._device.wait(event)
 
 
 @dataclass
@@ -160,7 +163,8 @@ class StagedFeed:
             pieces.ended(event, error)
         for event in fetched:
             if event is not None:
-                device.wait(event)
+                with suppress(CuzkError):  # whoever waits for the bytes has been told
+                    device.wait(event)
 
     def close(self) -> None:
         for _ in self._threads:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cuzk import native
-from cuzk.errors import OutOfMemoryError
+from cuzk.errors import DeviceLost, OutOfMemoryError
 from cuzk.gpu.arena import aligned
 from cuzk.gpu.batch_add import BatchAdd
 from cuzk.gpu.batch_add import plan_bytes as batch_add_bytes
@@ -317,3 +317,46 @@ def test_modules_are_compiled_before_a_run(driver, monkeypatch):
     assert len(compiled) == 9 and all((kernel_root() / f"{name}.cu").exists() and arch == "sm_90" for name, arch in compiled)
     less = _modules(run_with(b_g2_msm="cpu", matvec="cpu", prep_msm="cpu", witness="field"))
     assert set(less) < {name for name, _ in compiled} and not any("g2" in name or "r1cs" in name for name in less)
+
+
+def test_what_the_pool_keeps_goes_back_before_the_limit_is_passed(driver):
+    runtime, device = driver
+    device.limit_bytes = 700
+    device.allocate(600, "a buffer", pooled=True).free()
+    assert runtime.kept == 600  # the next may use it
+    small = device.allocate(300, "another", pooled=False)
+    assert runtime.kept == 0 and runtime.live
+    small.free()
+
+
+def test_an_event_is_reached_or_not_or_tells_a_fault(driver):
+    runtime, device = driver
+
+    class Fault(Refusal):
+        def __init__(self, status):
+            self.status = status
+
+    runtime.CUDARuntimeError = Fault
+    device.errors = (Fault,)
+    answers = {1: 0, 2: 600}
+    runtime.eventQuery = lambda event: answers[event]
+    assert device.reached(SimpleNamespace(ptr=1)) and not device.reached(SimpleNamespace(ptr=2))
+    answers[1] = 700  # an illegal address: the context is gone
+    with pytest.raises(DeviceLost):
+        device.reached(SimpleNamespace(ptr=1))
+    with pytest.raises(DeviceLost):  # and is not asked again
+        device.reached(SimpleNamespace(ptr=2))
+
+
+def test_what_a_kernel_may_take_is_never_lowered(driver):
+    _, device = driver
+    given = []
+
+    class Kernel:
+        def __setattr__(self, name, value):
+            given.append((name, value))
+
+    kernel = Kernel()
+    for shared_bytes in (60_000, 90_000, 70_000, 90_000):
+        device._allow_shared(kernel, shared_bytes)
+    assert given == [("max_dynamic_shared_size_bytes", 60_000), ("max_dynamic_shared_size_bytes", 90_000)]
