@@ -28,13 +28,18 @@ from cuzk.groth16.gpu.sums import Pending, Sums
 from cuzk.groth16.prover import steps
 from cuzk.groth16.prover.quotient import NEEDS_C
 from cuzk.groth16.prover.steps import G1_QUERIES
+from cuzk.model.scenario import Scenario
 from cuzk.pipeline import ops
+from cuzk.pipeline.fitting import fitted
+from cuzk.pipeline.presets import PRESETS
 from cuzk.pipeline.program import Program
 
 HOST_SOURCES = ("a", "b", "c", "aux")
 """Host vectors that are copied to a device."""
 PINNED_FROM = 1 << 20
 """Bytes from which on the pages of an array are locked for its copy; smaller ones may share pages with others."""
+OTHERS_FROM = 64 << 20
+"""Bytes in use beside our context that are another's: less is how contexts differ."""
 TURN_S = 2e-4
 """After this time a thread that computes in Python lets one in that has work to queue on a GPU."""
 
@@ -63,6 +68,40 @@ class CudaProver(CpuDevice):
         self._lists: dict[str, Any] = {}
         """The lists of a streamed key, in the host's memory; `_locked` if page-locked there."""
         self._locked: LockedMemory | None = None
+
+    # -- before there is one -----------------------------------------------------------------------------
+
+    @classmethod
+    def suit(cls, scenario: Scenario, facts: dict[str, Any], complete: bool) -> tuple[Scenario, Scenario | None]:
+        """The scenario with the VRAM that this process can have of its GPUs, what others hold off; and, where its policy leaves
+        open where work and data are, the same with what fits (None: the policy has chosen, or nothing of ours fits).
+
+        `facts`: options that follow from key and witness. `complete`: the key has the matrices that its quotient needs."""
+        machine = scenario.machine
+        cards = tuple(
+            card.model_copy(update={"vram": min(card.vram, room)}) if (room := cls.room_bytes(i, card.context)) else card
+            for i, card in enumerate(machine.gpus)
+        )
+        scenario = scenario.model_copy(update={"machine": machine.model_copy(update={"gpus": cards})})
+        given = scenario.pipeline
+        if not complete or not isinstance(given, str) or given not in PRESETS:
+            return scenario, None
+        asked = scenario.with_policy(**facts).model_copy(update={"pipeline": "own"})
+        suited = fitted(asked)
+        return scenario, None if suited is asked else suited
+
+    @staticmethod
+    def room_bytes(index: int, context_bytes: int) -> int | None:
+        """VRAM of a GPU less what other processes hold; None where there is none to ask."""
+        try:
+            import cupy
+
+            with cupy.cuda.Device(index):
+                free, total = cupy.cuda.runtime.memGetInfo()
+        except Exception:  # whoever opens the device says what is wrong with it
+            return None
+        others = total - free - context_bytes
+        return int(total - others) if others > OTHERS_FROM else int(total)
 
     # -- life --------------------------------------------------------------------------------------------
 

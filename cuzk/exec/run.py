@@ -253,6 +253,7 @@ def bind_key(scenario: Scenario, key: Any, given: Assignments | list[Any], provi
     from cuzk.exec.cpu import CpuDevice
     from cuzk.groth16.assignments import Ready
     from cuzk.groth16.prover.blinding import Blinding
+    from cuzk.groth16.prover.quotient import NEEDS_C
     from cuzk.groth16.template.bits import BitWitness
     from cuzk.groth16.template.system import TemplateSystem
 
@@ -269,8 +270,13 @@ def bind_key(scenario: Scenario, key: Any, given: Assignments | list[Any], provi
     witnesses = list(assignments.examples())
     circuit = circuit_of(key, witnesses, assignments.partitions or scenario.circuit.partitions)
     form: WitnessForm = "bits" if all(isinstance(w, BitWitness) for w in witnesses) else "field"
-    scenario = own_pipeline(scenario).with_policy(quotient=quotient, matrices=matrices, witness=form)
+    facts: dict[str, Any] = {"quotient": quotient, "matrices": matrices, "witness": form}
     scenario = scenario.model_copy(update={"circuit": circuit})
+    suited = None
+    if (suit := getattr(make_device, "suit", None)) is not None:
+        complete = matrices == "template" or not NEEDS_C[quotient] or key.system.has_c
+        scenario, suited = suit(scenario, facts, complete)
+    scenario = suited or own_pipeline(scenario).with_policy(**facts)
     if ram_cap_bytes is not None:
         scenario = with_ram_cap(scenario, ram_cap_bytes)
     seed = proving.insecure_seed
