@@ -14,8 +14,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from cuzk.analysis.sweeps import sweep
 from cuzk.model.scenario import load_scenario
-from cuzk.sim import simulate, sweep
+from cuzk.sim import simulate
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 AXES = {"pw": range(1, 25), "gw": [1, 2, 3], "j": [1, 2, 5, 10, 15, 20]}

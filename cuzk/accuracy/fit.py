@@ -19,10 +19,10 @@ from cuzk.accuracy.measured_points import Points
 from cuzk.accuracy.predict import Sample, sample
 from cuzk.accuracy.recipe import Recipe
 from cuzk.accuracy.scenarios import Case, Unscored, case
+from cuzk.analysis.sweeps import in_parallel
 from cuzk.errors import InputError
 from cuzk.model.calibration import Calibration
 from cuzk.pipeline.program import bind
-from cuzk.sim.sweeps import in_parallel
 
 SPREAD = {"s_per_proof": 0.015, "steady_s_per_proof": 0.015, "prove_s": 0.025, "peak_ram_gib": 0.03}
 """Relative standard deviation that a measured figure is taken to have: two runs of one configuration differed by 2 %."""

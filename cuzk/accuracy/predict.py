@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from functools import partial
 
 from cuzk.accuracy.scenarios import Case
+from cuzk.analysis.bands import OUTSIDE_ERROR, Band, band, widened
+from cuzk.analysis.sweeps import in_parallel
 from cuzk.errors import InputError
 from cuzk.model.calibration import Calibration
 from cuzk.model.scenario import Scenario
 from cuzk.pipeline.program import bind
-from cuzk.sim.bands import OUTSIDE_ERROR, Band, band, widened
 from cuzk.sim.costs import Draw
 from cuzk.sim.options import Options
 from cuzk.sim.run import run_program
-from cuzk.sim.sweeps import in_parallel
 
 GIB = 1 << 30
 ORDERS = 20

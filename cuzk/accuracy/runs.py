@@ -13,6 +13,8 @@ from cuzk.accuracy.predict import banded
 from cuzk.accuracy.scenarios import circuit, machine
 from cuzk.accuracy.stage_laws import StageFit, fit_stages
 from cuzk.accuracy.timelines import Run, Runs, read_runs
+from cuzk.analysis.bands import OUTSIDE_ERROR
+from cuzk.analysis.sweeps import in_parallel
 from cuzk.errors import InputError
 from cuzk.model.calibration import Calibration
 from cuzk.model.circuit import Circuit
@@ -21,11 +23,9 @@ from cuzk.model.policy import Policy
 from cuzk.model.scenario import Scenario
 from cuzk.model.workload import Workload
 from cuzk.pipeline.program import Program, bind
-from cuzk.sim.bands import OUTSIDE_ERROR
 from cuzk.sim.costs import Draw
 from cuzk.sim.options import Options
 from cuzk.sim.run import run_program
-from cuzk.sim.sweeps import in_parallel
 
 MACHINE = "h200-16c-126g"
 METRICS = {

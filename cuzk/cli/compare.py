@@ -76,8 +76,8 @@ def _page(args: argparse.Namespace, text: str) -> None:
 
 def _replayed(args: argparse.Namespace) -> Side:
     """The scenario, simulated with the durations of the measured trace. Raises InputError, ScenarioError."""
+    from cuzk.analysis.replays import replay
     from cuzk.model.scenario import load_scenario
-    from cuzk.sim import replay
     from cuzk.trace.compare import side_of_trace
     from cuzk.trace.jsonl import read_trace
 

@@ -22,8 +22,8 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from cuzk.analysis.explanation import explain
     from cuzk.report.explanation_text import explanation_text
-    from cuzk.sim import explain
 
     found = explain(load(args), seed=args.seed, changes=not args.no_changes).to_json()
     print(json.dumps(found, indent=2) if args.json else explanation_text(found))

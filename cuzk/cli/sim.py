@@ -101,17 +101,18 @@ def _vet(scenario: Scenario, result: SimResult) -> None:
 
 def _enrich(args: argparse.Namespace, scenario: Scenario, result: SimResult) -> None:
     """The document gets the parts that were asked for beside the plain run."""
-    from cuzk import sim
+    from cuzk.analysis.bands import explore, uncertainty
+    from cuzk.analysis.fixes import suggest_fix
     from cuzk.report.progress import counter, done, say
 
     if args.seeds:
-        sim.uncertainty(scenario, args.seeds, progress=counter("seed")).apply_to(result)
+        uncertainty(scenario, args.seeds, progress=counter("seed")).apply_to(result)
     if args.explore:
-        sim.explore(scenario, args.explore, progress=counter("order")).apply_to(result)
+        explore(scenario, args.explore, progress=counter("order")).apply_to(result)
     if args.bench:
         result.extra["bench"] = _bench(args, scenario)
     if not result.fits and not args.no_fix:
-        fix = sim.suggest_fix(scenario, result, trying=lambda change: say(f"does it fit with {change}?"))
+        fix = suggest_fix(scenario, result, trying=lambda change: say(f"does it fit with {change}?"))
         done()
         result.extra["smallest_change"] = fix.to_json() if fix else None
         if fix:
@@ -136,7 +137,7 @@ def _bench(args: argparse.Namespace, scenario: Scenario) -> dict[str, float]:
 def _judge(args: argparse.Namespace, scenario: Scenario, result: SimResult, document: dict[str, Any]) -> list[str]:
     if not args.check:
         return []
-    from cuzk.sim import judge
+    from cuzk.analysis.checks import judge
 
     claims = judge(scenario, result)
     document["checks"] = [claim.to_json() for claim in claims]

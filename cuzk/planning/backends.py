@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Protocol
 
+from cuzk.analysis.sweeps import in_parallel
 from cuzk.errors import HardwareMissing, InputError
 from cuzk.model.scenario import Scenario
 from cuzk.planning.row import Row, simulated
-from cuzk.sim.sweeps import in_parallel
 
 NAMES = ("fork", "loky", "dask", "ray")
 

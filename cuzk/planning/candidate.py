@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from cuzk.analysis.bands import Uncertainty
 from cuzk.model.scenario import Scenario
 from cuzk.planning.space import Settings, words
-from cuzk.sim.bands import Uncertainty
 from cuzk.sim.result import SimResult
 
 RESERVE_STEP = 1 << 30

@@ -7,11 +7,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from cuzk.analysis.sweeps import in_parallel
 from cuzk.errors import InputError
 from cuzk.model.scenario import Scenario
 from cuzk.pipeline.program import bind
 from cuzk.planning.row import Row, simulated
-from cuzk.sim.sweeps import in_parallel
 
 WHOLE = 2
 """Levels of a part below which values that differ count as one difference: `calibration.costs.witness`, `machine.gpus`."""

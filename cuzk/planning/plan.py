@@ -12,14 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from cuzk.analysis.bands import uncertainty
+from cuzk.analysis.sweeps import Progress, bare, in_parallel
 from cuzk.errors import InputError
 from cuzk.model.scenario import Scenario
 from cuzk.pipeline.program import bind
 from cuzk.planning.candidate import Candidate
 from cuzk.planning.space import Axes, Settings, axes_of, count, lines, resolved
-from cuzk.sim import simulate, uncertainty
+from cuzk.sim import simulate
 from cuzk.sim.result import SimResult
-from cuzk.sim.sweeps import Progress, bare, in_parallel
 
 Goal = Literal["throughput", "latency", "ram", "usd", "joule"]
 GOALS: tuple[Goal, ...] = ("throughput", "latency", "ram", "usd", "joule")

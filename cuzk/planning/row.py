@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from cuzk.analysis.bands import uncertainty
 from cuzk.errors import InputError
 from cuzk.model.scenario import Scenario
-from cuzk.sim import simulate, uncertainty
+from cuzk.sim import simulate
 from cuzk.sim.result import SimResult
 
 Row = dict[str, Any]

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from cuzk.analysis.sweeps import Progress, in_parallel
 from cuzk.errors import HardwareMissing, InputError
 from cuzk.model.formula import Formula
 from cuzk.model.scenario import Scenario
 from cuzk.planning.row import Row, simulated
-from cuzk.sim.sweeps import Progress, in_parallel
 
 METRICS = ("s_per_proof", "peak_ram_bytes", "peak_vram_bytes", "prove_s", "makespan_s")
 MOST_RUNS = 200_000

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from cuzk.analysis.sweeps import Progress, bare, in_parallel
 from cuzk.errors import InputError
 from cuzk.model.catalogue import Card, Catalogue, Host
 from cuzk.model.machine import Gpu, Machine
@@ -15,7 +16,6 @@ from cuzk.planning.basis import basis
 from cuzk.planning.space import Settings, words
 from cuzk.sim import simulate
 from cuzk.sim.result import SimResult
-from cuzk.sim.sweeps import Progress, bare, in_parallel
 
 GIB = 1 << 30
 RAM_SIZES = (64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536)

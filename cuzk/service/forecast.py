@@ -128,8 +128,8 @@ class Forecaster:
         return peaks
 
     def _ends(self, loads: list[Load], trace: bool) -> tuple[dict[str, tuple[float, float]], list[Event]]:
+        from cuzk.analysis.bands import band
         from cuzk.pipeline.program import bind
-        from cuzk.sim.bands import band
         from cuzk.sim.costs import Draw
         from cuzk.sim.options import Options
         from cuzk.sim.run import run_program

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from cuzk.accuracy.library import load_calibration
+from cuzk.analysis.bands import widened
 from cuzk.cli.main import main
 from cuzk.report.accuracy import markdown
-from cuzk.sim.bands import widened
 
 POINTS = """measurements:
 - {id: one, config: {phase: 11, pw: 10, gw: 2, c: 2, j: 2}, measured: {s_per_proof: 60.0, prove_s: 57.0, oom: none}}

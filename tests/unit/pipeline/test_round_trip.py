@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from cuzk.analysis.bands import explore
 from cuzk.cli.main import main
 from cuzk.errors import ScenarioError
 from cuzk.model.scenario import load_scenario
 from cuzk.pipeline.check import check
 from cuzk.pipeline.presets import PRESETS
 from cuzk.pipeline.program import bind
-from cuzk.sim import explore, simulate
+from cuzk.sim import simulate
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
 

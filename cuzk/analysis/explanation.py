@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from cuzk.analysis.fixes import Change, nearest_changes
 from cuzk.model.scenario import Scenario
 from cuzk.pipeline.program import bind
 from cuzk.sim.bottleneck import over_time
 from cuzk.sim.engine import Engine
-from cuzk.sim.fixes import Change, nearest_changes
 from cuzk.sim.options import Options
 from cuzk.sim.result import Peak, SimResult
 from cuzk.sim.run import result_of

@@ -10,6 +10,7 @@ from functools import partial
 from statistics import NormalDist
 from typing import Any
 
+from cuzk.analysis.sweeps import Progress, bare, in_parallel
 from cuzk.model.calibration import Calibration
 from cuzk.model.scenario import Scenario
 from cuzk.pipeline.program import bind
@@ -17,7 +18,6 @@ from cuzk.sim.costs import Draw
 from cuzk.sim.options import Options
 from cuzk.sim.result import SimResult, Verdict
 from cuzk.sim.run import run_program
-from cuzk.sim.sweeps import Progress, bare, in_parallel
 
 PACES = ("s_per_proof", "steady_s_per_proof", "prove_s")
 OUTSIDE_ERROR = 0.05

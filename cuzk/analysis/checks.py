@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from cuzk.analysis.bands import explore
 from cuzk.model.scenario import Scenario
-from cuzk.sim.bands import explore
 from cuzk.sim.result import SimResult
 
 EXPLORED_ORDERS = 40
