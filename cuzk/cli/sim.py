@@ -116,7 +116,7 @@ def _enrich(args: argparse.Namespace, scenario: Scenario, result: SimResult) -> 
         done()
         result.extra["smallest_change"] = fix.to_json() if fix else None
         if fix:
-            sure = sim.uncertainty(fix.result.scenario, FIX_SEEDS)
+            sure = uncertainty(fix.result.scenario, FIX_SEEDS)
             result.extra["smallest_change"] |= {"verdict": sure.verdict, "p_oom": round(sure.p_oom, 6), "reason": sure.reason}
 
 
