@@ -1,4 +1,4 @@
-"""The options that a policy leaves open of a GPU run, by what fits the card: where the key lies, and how many sets share the card."""
+"""The options that a policy leaves open of a GPU run, by what fits the card: where the key lies, and how many sets share it."""
 
 from __future__ import annotations
 
