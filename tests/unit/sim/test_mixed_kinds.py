@@ -1,5 +1,6 @@
 """Work of all four kinds: what a WinningPoSt waits for beside PoRep, and that every key is counted."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -48,3 +49,16 @@ def test_the_keys_of_all_kinds_are_resident():
     for name in names:
         circuit = load_scenario(SCENARIOS / "phase12-pw10.yaml", [f"circuit=circuits/{name}.yaml"]).circuit
         assert srs[f"srs {name}"] == circuit.srs_bytes
+
+
+@pytest.mark.parametrize(("circuit", "proofs"), [("winning-32g", 5), ("snap-32g", 1)])
+def test_one_calibration_knows_small_and_large_circuits(circuit, proofs):
+    """It was fitted to these runs: a line through three circuits is near each of them."""
+    measured = json.loads((SCENARIOS.parent / "docs" / "post-h200.json").read_text())["runs"]
+    run = next(r for r in measured if r["circuit"] == circuit and r["pw_gw_j"] == 1)
+    changes = [f"circuit=circuits/{circuit}.yaml", "calibration=calibrations/own-h200-kinds.yaml", f"workload.proofs={proofs}"]
+    alone = [f"policy.{name}=1" for name in ("pw", "gw", "j")]
+    result = simulate(load_scenario(SCENARIOS / "own-h200.yaml", changes + alone))
+    # the first proof of the batch also paid for what a device does once
+    assert 0.95 * run["steady_s_per_proof"] < result.makespan_s / proofs < 1.05 * run["s_per_proof"]
+    assert result.peaks["vram:0"].resident_bytes == pytest.approx(run["vram_resident_bytes"], rel=0.07)
