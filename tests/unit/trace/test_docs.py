@@ -11,6 +11,7 @@ import pytest
 
 from cuzk.trace.event import EVENT_KEYS, Kind
 from cuzk.trace.jsonl import read_trace
+from cuzk.trace.schema import SCHEMA, faults_of, table
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXT = (ROOT / "docs" / "trace.md").read_text()
@@ -23,12 +24,18 @@ def test_every_kind_and_key_is_documented() -> None:
     assert not EVENT_KEYS - coded
 
 
+def test_the_table_of_events_is_written_from_the_schema() -> None:
+    assert set(SCHEMA) == set(get_args(Kind))
+    assert table() in TEXT, "write cuzk.trace.schema.table() into docs/trace.md"
+
+
 def test_the_example_file_is_a_trace(tmp_path: Path) -> None:
     block = TEXT.split("```json\n")[1].split("```")[0]
     path = tmp_path / "example.jsonl"
     path.write_text(block)
     trace = read_trace(path)
     assert len(trace.events) == len(block.splitlines()) - 1
+    assert [fault for event in trace.events for fault in faults_of(event)] == []
     for line in block.splitlines():
         json.loads(line)
 
