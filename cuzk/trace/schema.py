@@ -68,7 +68,7 @@ def faults_of(event: Event) -> list[str]:
 
 def table() -> str:
     """The schema as docs/trace.md shows it."""
-    rows = ["| kind | means | always | where it applies |", "|---|---|---|---|"]
+    rows = ["| kind | means | always, beside `t` and `kind` | where it applies |", "|---|---|---|---|"]
     for kind, keys in SCHEMA.items():
         always, may = (", ".join(f"`{key}`" for key in some) for some in (keys.always, keys.may))
         rows.append(f"| `{kind}` | {keys.means} | {always} | {may} |")
