@@ -51,6 +51,8 @@ def add_c1_options(parser: Any, proves: bool) -> None:
     group = parser.add_argument_group("for a C1 output")
     group.add_argument("--miner", metavar="ID", type=int, help="the miner: with --sector-number, the replica id is checked")
     group.add_argument("--sector-number", metavar="N", type=int)
+    group.add_argument("--quick", action="store_true", help="do not hash its paths, columns and labels: counts, commitments, "
+                       "challenges and parents only (a proof is verified in any case)")  # fmt: skip
     if proves:
         group.add_argument("--device", choices=("cpu", "cuda"), help="partitions side by side through this machine's pipeline "
                            "(default: one after the other on the CPU)")  # fmt: skip
@@ -149,7 +151,7 @@ def check_file(args: argparse.Namespace) -> int:
     """`cuzk porep check C1.json`."""
     start = time.perf_counter()
     c1, owner = read_job(args)
-    c1.check(owner)
+    c1.check(owner, full=not args.quick)
     total_s = time.perf_counter() - start
     if args.json:
         print_json({"correct": True, "form": c1.form, **described(c1), "total_s": total_s})
@@ -174,7 +176,7 @@ def prove_file(args: argparse.Namespace) -> int:
     require_folder(output, *FILES, inputs=(args.directory, args.key))
     c1, owner = read_job(args)
     require_folder(output, *file_names(c1.partitions), inputs=(args.directory, args.key))
-    c1.check(owner, threads=args.threads)
+    c1.check(owner, full=not args.quick, threads=args.threads)
     checked_s = time.perf_counter() - start
     key = api.load_key(args.key, sector=c1.shape.name, progress=terminal_progress())
     warn_unsafe(key.proving_key.path, key.weaknesses)
