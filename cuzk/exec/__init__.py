@@ -1,6 +1,7 @@
 """The thread interpreter: real threads walk a pipeline's steps through the Arbiter, in real time.
 
 engine.py       a run: threads for what the core admits, its end
+live.py         runs whose proofs come from a feed
 actor.py        one worker: walks its bound steps; claims.py: how it waits its turn
 sets.py         a set's real buffers, events and handles
 device.py       the protocol of a device; streams of host threads

@@ -38,12 +38,13 @@ class Engine:
     """One run of `program` on `device`. `sink` gets every event, in order, one at a time. Used once."""
 
     def __init__(self, program: Program, device: Device, sink: Sink, on_proof: Callable[[ProofRun], None] | None = None, *,
-                 first: int = 0, start_s: float | None = None, replaceable: bool = False) -> None:  # fmt: skip
+                 first: int = 0, start_s: float | None = None, replaceable: bool = False,
+                 make_core: Callable[..., RunCore] = RunCore) -> None:  # fmt: skip
         """`first`, `start_s`: go on with that proof, by the clock of a run that began then. `replaceable`: another process will
-        take over when a device is lost, so nothing is admitted any more."""
+        take over when a device is lost, so nothing is admitted any more. `make_core`: a core of another kind (live.py)."""
         self.program, self.device = program, device
         self.mutex = threading.Lock()
-        self.core = RunCore(
+        self.core = make_core(
             program, self, self.now, sink, new_set=self._new_set, first=first, replaceable=replaceable
         )  # fmt: skip
         self.touching = Touching(self.core.books, self.mutex)
@@ -87,6 +88,18 @@ class Engine:
     def interrupt(self) -> None:
         """Ask for the end of the run; safe in a signal handler. The main thread acts on it within a tenth of a second."""
         self._interrupted = True
+
+    def nudge(self) -> None:
+        """The main thread looks at what has come; from any thread."""
+        with self.mutex:
+            self._changed.notify_all()
+
+    def give_up(self, proof: ProofRun, error: BaseException) -> None:
+        """One proof fails with `error`; from any thread."""
+        with self.mutex:
+            self.core.fail_proof(proof, error)
+            self.deliver()
+            self._changed.notify_all()
 
     def now(self) -> float:
         """Seconds of the scenario since the start of the run: real ones, divided by the device's time scale."""

@@ -8,10 +8,11 @@ caller with threads holds one mutex around each call.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from cuzk.errors import DeviceLost, InputError, OutOfMemoryError, describe
+from cuzk.model.circuit import Circuit
 from cuzk.model.workload import Arrival
 from cuzk.pipeline.journal import LOAD, Journal, Sink
 from cuzk.pipeline.ops import Want
@@ -47,7 +48,8 @@ class RunCore:
         plan = program.scenario.workload.plan(program.scenario.seed if seed is None else seed)
         self.arrivals: deque[Arrival] = deque(plan[first:])
         self._limit = program.in_flight
-        self._first = first
+        self._next = first
+        """The number of the next proof that is admitted."""
         self.proofs: list[ProofRun] = []
         self.in_flight = self.open_sets = 0
         self.completion_s: list[float] = []
@@ -126,7 +128,7 @@ class RunCore:
     def admit_due(self, now: float) -> list[tuple[str, PartitionSet]]:
         """Admit what has arrived, up to j proofs at once: (worker, set) of every task that begins."""
         tasks: list[tuple[str, PartitionSet]] = []
-        while self.arrivals and (self._limit is None or self.in_flight < self._limit) and self.failure is None:
+        while self.arrivals and self.has_capacity and self.failure is None:
             at_s = self.arrivals[0].at_s
             if at_s is not None and at_s > now:
                 break
@@ -134,29 +136,41 @@ class RunCore:
         return tasks
 
     def _admit(self, arrival: Arrival, now: float) -> list[tuple[str, PartitionSet]]:
-        scenario, workers = self.program.scenario, self.program.pipeline.workers
+        scenario = self.program.scenario
         mix = scenario.workload.circuits
         circuit = mix[arrival.entry].circuit if mix else scenario.circuit
-        number = self._first + len(self.proofs)
+        return self.admit(circuit, arrival.priority, arrival.at_s or 0.0, now, range(circuit.partitions))
+
+    def admit(
+        self, circuit: Circuit, priority: int, arrived_s: float, now: float, partitions: Sequence[int]
+    ) -> list[tuple[str, PartitionSet]]:
+        """A proof of these partitions is in flight from now on: (worker, set) of every task that begins."""
+        workers = self.program.pipeline.workers
+        number, self._next = self._next, self._next + 1
         parts = [(name, part) for name in self.program.starts
-                 for part in range(circuit.partitions if workers[name].start == "partition" else 1)]  # fmt: skip
-        proof = ProofRun(number, circuit.name, arrival.priority, arrival.at_s or 0.0, now, len(parts), len(parts))
+                 for part in (partitions if workers[name].start == "partition" else (0,))]  # fmt: skip
+        proof = ProofRun(number, circuit.name, priority, arrived_s, now, len(parts), len(parts))
         self.proofs.append(proof)
         self.in_flight += 1
         self.open_sets += len(parts)
         self.journal.admit(proof)
         for _, part in parts:
             pset = self._new_set(number, part, circuit.name)
-            pset.priority, pset.owner = arrival.priority, proof
+            pset.priority, pset.owner = priority, proof
             proof.members.append(pset)
         if not parts:  # no worker takes it up: it is in nobody's way
             self._leave(proof)
         return [(name, pset) for (name, _), pset in zip(parts, proof.members, strict=True)]
 
     @property
+    def has_capacity(self) -> bool:
+        """Whether another proof could be in flight."""
+        return self._limit is None or self.in_flight < self._limit
+
+    @property
     def has_room(self) -> bool:
         """Whether another proof could be admitted now, if one has arrived."""
-        return bool(self.arrivals) and (self._limit is None or self.in_flight < self._limit)
+        return bool(self.arrivals) and self.has_capacity
 
     @property
     def is_over(self) -> bool:

@@ -5,7 +5,7 @@ kinds.py        kinds of proof: their names, their readers; what is not there is
 porep.py, post.py, update.py    their inputs, checked, and the keys of their circuits
 keys.py         keys by circuit: loaded, kept, evicted under a budget
 prover.py       the protocol of what makes partitions
-pipeline.py     ours: the same run as `cuzk run`
+pipeline.py     ours: the same run as `cuzk run`;   lane.py  one without an end for each circuit
 ray_pool.py, ray_run.py    hosts of a Ray cluster, for the service and for a run
 standard.py     the one that `cuzk serve` uses;               once.py  one sector without a service
 journal.py      jobs and finished partitions in SQLite, inputs beside it

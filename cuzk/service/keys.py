@@ -57,6 +57,8 @@ class KeyStore:
         self._mutex = threading.Condition()
         self._entries: dict[str, _Entry] = {}
         self._loading: set[str] = set()
+        self.on_evict: Callable[[str], None] = lambda circuit_id: None
+        """Told of each key that goes, while nobody can use it."""
 
     @contextmanager
     def use(self, circuit_id: str) -> Iterator[tuple[Loaded, float]]:
@@ -84,6 +86,7 @@ class KeyStore:
             if entry.users:
                 raise InUse(f"the key of {circuit_id} is in use by {entry.users} job(s): cancel them first, or wait")
             del self._entries[circuit_id]
+            self.on_evict(circuit_id)
             self._mutex.notify_all()
             return entry.loaded.nbytes
 
@@ -127,7 +130,9 @@ class KeyStore:
                 idle = {name: e for name, e in self._entries.items() if not e.users}
                 ripe = [name for name, e in idle.items() if now - e.used_s >= self._min_idle_s]
                 if ripe:
-                    del self._entries[min(ripe, key=lambda name: idle[name].used_s)]
+                    gone = min(ripe, key=lambda name: idle[name].used_s)
+                    del self._entries[gone]
+                    self.on_evict(gone)
                 elif idle:
                     self._mutex.wait(max(0.01, min(self._min_idle_s - (now - e.used_s) for e in idle.values())))
                 else:

@@ -48,11 +48,11 @@ def host_scenario(settings: Settings, device: str) -> Scenario:
     circuit = Circuit.model_validate({"name": "any", "constraints": 1024, "aux": 1024, "inputs": 1, "partitions": 1,
                                       "density_a_aux": 1024, "density_b_aux": 1024,
                                       "provenance": {"*": "replaced by that of each key"}})  # fmt: skip
-    policy: dict[str, Any] = {"pw": settings.pw or max(1, min(4, machine.cores)), "gw": settings.gw or 2, "j": 1}
-    if device == "cuda":
-        policy |= {"prestage": "before-mutex", "quotient": None, "matvec": "gpu", "prep_msm": "gpu", "b_g2_msm": "gpu",
-                   "srs": "vram", "pce": "vram"}  # fmt: skip
-    scenario = Scenario.model_validate({"name": "serve", "machine": machine, "circuit": circuit, "pipeline": "phase12"})
+    # on a GPU what is left open is chosen by what fits the card, when the key is known (cuzk.pipeline.fitting)
+    policy: dict[str, Any] = {"pw": settings.pw, "gw": settings.gw, "j": 2}
+    if device == "cpu":
+        policy = {"pw": settings.pw or max(1, min(4, machine.cores)), "gw": settings.gw or 2, "j": 2}
+    scenario = Scenario.model_validate({"name": "serve", "machine": machine, "circuit": circuit, "pipeline": "own"})
     return scenario.with_policy(**policy)
 
 
@@ -68,7 +68,7 @@ def standard_prover(settings: Settings, *, device: str = "cpu", scenario: Scenar
     if device == "cuda":
         from cuzk.exec.cuda import CudaProver as make_device
     own = scenario or host_scenario(settings, device)
-    forecaster = Forecaster(calibration)
+    forecaster = Forecaster(calibration, width=own.policy.j or 1)
     learner = _Learner(forecaster, device) if calibration is None else None
     budget = settings.key_bytes if settings.key_bytes is not None else own.machine.usable_ram
     keys = KeyStore(folder_keys(settings.params), budget, settings.min_idle_s)
@@ -93,18 +93,11 @@ class HostOfService:
 class _Learner:
     """Makes a calibration from the first runs, beside the service's work."""
 
-    RUNS = 3
-
     def __init__(self, forecaster: Forecaster, device: str) -> None:
         self._forecaster, self._device = forecaster, device
-        self._runs: dict[str, list[list[Event]]] = {}
 
     def __call__(self, scenario: Scenario, events: list[Event]) -> None:
-        runs = self._runs.setdefault(scenario.circuit.name, [])
-        if len(runs) >= self.RUNS:
-            return
-        runs.append(events)
-        threading.Thread(target=self._learn, args=(scenario, list(runs)), name="calibrate", daemon=True).start()
+        threading.Thread(target=self._learn, args=(scenario, [events]), name="calibrate", daemon=True).start()
 
     def _learn(self, scenario: Scenario, runs: list[list[Event]]) -> None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cuzk.errors import InputError, ProofInvalid
+from cuzk.errors import InputError, OutOfMemoryError, ProofInvalid
 from cuzk.groth16.formats.proof import Proof
 from cuzk.groth16.formats.wtns import WtnsFile
 from cuzk.groth16.load import load_key
@@ -117,6 +118,96 @@ def test_cancel_ends_the_run(prover):
 
     with pytest.raises(Cancelled):
         prover.prove(Task("a", statement(), list(range(3)) * 1, lambda one: None, cancelled=cancelled))
+
+
+def in_thread(prover: PipelineProver, task: Task) -> list[BaseException | None]:
+    """Proves beside; the list has how it ended."""
+    out: list[BaseException | None] = []
+
+    def run() -> None:
+        try:
+            prover.prove(task)
+        except BaseException as error:
+            out.append(error)
+        else:
+            out.append(None)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    out_thread[id(out)] = thread
+    return out
+
+
+out_thread: dict[int, threading.Thread] = {}
+
+
+def join(out: list[BaseException | None]) -> BaseException | None:
+    out_thread.pop(id(out)).join(60)
+    return out[0]
+
+
+def test_jobs_share_one_run_and_fail_or_are_cancelled_alone(prover):
+    made: dict[str, list[int]] = {name: [] for name in ("good", "bad", "gone", "later")}
+
+    def task(name: str, **others: Any) -> Task:
+        wanted = statement(wrong=(1,) if name == "bad" else ())
+        return Task(name, wanted, [0, 1, 2], lambda one: made[name].append(one.partition), **others)
+
+    calls = []
+
+    def cancelled() -> bool:
+        calls.append(1)
+        return len(calls) > 1
+
+    beside = [
+        in_thread(prover, task("good")),
+        in_thread(prover, task("bad")),
+        in_thread(prover, task("gone", cancelled=cancelled)),
+    ]
+    good, bad, gone = map(join, beside)
+    assert good is None and sorted(made["good"]) == [0, 1, 2]
+    assert isinstance(bad, ProofInvalid) and 1 not in made["bad"]
+    assert isinstance(gone, Cancelled)
+    lane = prover._lane
+    assert lane is not None and lane.active == 0
+    prover.prove(task("later"))  # the same run goes on
+    assert prover._lane is lane and sorted(made["later"]) == [0, 1, 2]
+    assert not lane._of_proof and lane._engine.core.in_flight == 0
+    assert prover.evict("chain1k") and prover._lane is None and lane.is_over
+    prover.prove(Task("again", statement(), [0], lambda one: None))
+    assert prover._lane is not None and prover._lane is not lane
+    prover.close()
+
+
+def test_a_run_that_ends_for_want_of_memory_is_replaced_by_the_next(prover):
+    prover.prove(Task("a", statement(), [0], lambda one: None))
+    lane = prover._lane
+    whole, prover._scenario = (
+        prover._scenario,
+        prover._scenario.model_copy(update={"machine": prover._scenario.machine.model_copy(update={"ram": 700_000})}),
+    )
+    prover.evict("chain1k")
+    with pytest.raises(OutOfMemoryError):
+        prover.prove(Task("b", statement(), [0, 1, 2], lambda one: None))
+    assert prover._lane is None
+    prover._scenario = whole
+    prover.prove(Task("c", statement(), [0], lambda one: None))
+    assert prover._lane is not lane
+    prover.close()
+
+
+def test_another_circuit_waits_until_the_run_is_empty(observed):
+    def either(name: str) -> Loaded:
+        return Loaded.of(name, load_key(FIXTURE / "chain1k.zkey"), None)
+
+    prover = PipelineProver(KeyStore(either), host_scenario(Settings(ram_bytes=1 << 30, pw=2), "cpu"), threads=1)
+    made: list[str] = []
+    tasks = [Task(name, statement(circuit_id=name[0]), [0, 1], lambda one, name=name: made.append(name[0]))
+             for name in ("a1", "b1", "a2", "b2")]  # fmt: skip
+    ended_ = [in_thread(prover, task) for task in tasks]
+    assert [join(one) for one in ended_] == [None] * 4
+    assert sorted(made) == ["a"] * 4 + ["b"] * 4
+    prover.close()
 
 
 def test_forecast_from_what_was_measured_and_refusal_from_the_books(prover, observed):
