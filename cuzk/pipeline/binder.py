@@ -145,7 +145,8 @@ class Binder:
             return None
         names = self.program.names(self.circuit, self.gpu)
         try:
-            return step_price(scenario.calibration, scenario.machine, names, step.run, step.law, step.processor, self.gpu, reads)
+            return step_price(scenario.calibration, scenario.machine, names, step.run, step.law, step.processor, self.gpu, reads,
+                              step.overlaps)  # fmt: skip
         except InputError:
             if step.law in scenario.calibration.costs:
                 raise

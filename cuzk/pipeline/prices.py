@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Direction = Literal["h2d", "d2h"]
 Names = dict[str, float]
+RING_SHARE = 0.8
+"""Of the page-locked rate: 43 to 51 of 55 GB/s by eight threads (docs/cards.md)."""
 STAGED_SHARE = 0.125
 """The share of the page-locked rate, where the pageable one of a link is not known: one thread's copy through staging buffers."""
 
@@ -47,11 +49,12 @@ class Price:
 
 
 def step_price(calibration: Calibration, machine: Machine, names: Names, step: str, law_name: str, at: Processor, gpu: int,
-               reads: tuple[Read, ...]) -> Price:  # fmt: skip
-    """The price of a `run`. Raises InputError if there is neither a law nor a count of its work."""
+               reads: tuple[Read, ...], overlaps: bool = False) -> Price:  # fmt: skip
+    """The price of a `run`; `overlaps`: it works while it reads. Raises InputError if there is neither a law nor a count of its
+    work."""
     law = calibration.costs.get(law_name)
     if law is None and step in WORK and NATURAL.get(step, at) != at:
-        return _read_over(calibration, machine, gpu, at, reads, _from_work(machine, names, step, law_name, at, gpu))
+        return _read_over(calibration, machine, gpu, at, reads, _from_work(machine, names, step, law_name, at, gpu), overlaps)
     law = calibration.law(law_name)
     if law.link is not None:
         return copy_price(calibration, machine, names, law_name, law.link, 0, gpu)
@@ -60,7 +63,7 @@ def step_price(calibration: Calibration, machine: Machine, names: Names, step: s
     if law.gpu > 0.0:
         seconds *= factor(step, law, calibrated_on(calibration), rates_of(machine.gpus[gpu]))
     price = Price(law_name, seconds, cores, law.dram, demand, gpu=law.gpu)
-    return _read_over(calibration, machine, gpu, at, reads, price)
+    return _read_over(calibration, machine, gpu, at, reads, price, overlaps)
 
 
 def copy_price(calibration: Calibration, machine: Machine, names: Names, law_name: str, direction: Direction, nbytes: int,
@@ -88,20 +91,28 @@ def _from_work(machine: Machine, names: Names, step: str, law_name: str, at: Pro
 
 
 def _read_over(
-    calibration: Calibration, machine: Machine, gpu: int, at: Processor, reads: tuple[Read, ...], price: Price
+    calibration: Calibration, machine: Machine, gpu: int, at: Processor, reads: tuple[Read, ...], price: Price, overlaps: bool
 ) -> Price:
-    """The same with what it reads over a link that it did not read over when it was measured."""
+    """The same with what it reads over a link that it did not read over when it was measured. What comes beside the work costs
+    nothing where the work takes longer; else the link is what is loaded."""
     seconds, told = 0.0, [price.unmeasured] if price.unmeasured else []
     for read in reads:
         measured = calibration.residents.get(read.resident)
-        rate = link_rate(machine.gpus[gpu], at, read.pool) if machine.gpus else None
+        rate = link_rate(machine.gpus[gpu], at, read.pool, ring=overlaps) if machine.gpus else None
         if measured is None or rate is None or _kind(read.pool) == measured:
             continue
         seconds += read.nbytes / rate
         told.append(
             f"{price.law} was measured with {read.resident} in {measured}: what it reads from {read.pool} is priced by bytes"
         )
-    return replace(price, seconds=price.seconds + seconds, unmeasured="; ".join(told)) if told else price
+    if not told:
+        return price
+    why = "; ".join(told)
+    if not overlaps:
+        return replace(price, seconds=price.seconds + seconds, unmeasured=why)
+    if seconds <= price.seconds:
+        return replace(price, unmeasured=why)
+    return replace(price, seconds=seconds, gpu=0.0, link="h2d", link_share=1.0, unmeasured=why)
 
 
 def _kind(pool: str) -> str:
@@ -109,8 +120,9 @@ def _kind(pool: str) -> str:
     return "vram" if pool.startswith("vram") else {"ram": "pageable"}.get(pool, pool)
 
 
-def link_rate(device: Gpu, at: Processor, pool: str) -> float | None:
-    """Bytes a second from `pool` to where the work is done; None where no link lies between."""
+def link_rate(device: Gpu, at: Processor, pool: str, ring: bool = False) -> float | None:
+    """Bytes a second from `pool` to where the work is done; None where no link lies between. `ring`: threads copy through blocks
+    that are page-locked, where `pool` is not."""
     on_device = pool.startswith("vram")
     if at == "cpu":
         return device.pcie_d2h if on_device else None
@@ -118,4 +130,6 @@ def link_rate(device: Gpu, at: Processor, pool: str) -> float | None:
         return None
     if pool == "pinned":
         return device.pcie_h2d
+    if ring:
+        return RING_SHARE * device.pcie_h2d
     return device.pcie_h2d_pageable if device.pcie_h2d_pageable is not None else STAGED_SHARE * device.pcie_h2d

@@ -113,9 +113,10 @@ class Run(StepBase):
     `at` left out: the GPU for what is queued on a stream, else where the step runs by nature (cuzk.model.work).
     `on: host`: the worker itself, also for work that it launches on the GPU and waits for; else a stream of the GPU.
     `reads`: what it reads of a buffer that is there for the whole run (the key, the matrices), in bytes: from where that lies
-    to where the work is done these bytes go over a link. `uses`: the buffers it touches on its stream, which may be freed only
-    after an event behind it. `cost` names its law in the calibration; without it the law's name is the step's, with the
-    processor behind it where the step runs on the other one than it does by nature (`matvec_gpu`, `batch_add_cpu`).
+    to where the work is done these bytes go over a link, before the work or (`overlaps`) beside it. `uses`: the buffers it
+    touches on its stream, which may be freed only after an event behind it. `cost` names its law in the calibration; without it
+    the law's name is the step's, with the processor behind it where the step runs on the other one than it does by nature
+    (`matvec_gpu`, `batch_add_cpu`).
     """
 
     run: str
@@ -123,6 +124,7 @@ class Run(StepBase):
     on: str = HOST
     cost: str | None = None
     reads: dict[str, SizeFormula] = {}
+    overlaps: bool = False
     uses: tuple[str, ...] = ()
 
     @property

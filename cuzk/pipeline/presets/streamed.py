@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from cuzk.model.policy import Policy
-from cuzk.pipeline.presets.partition import KEY_READS, MATRICES
+from cuzk.pipeline.presets.partition import MATRICES
 
 Steps = list[dict[str, Any]]
 
@@ -33,6 +33,10 @@ _LEFT = f"(0.985*vram - ({_FIXED}) - 32*domain)"
 MSM = f"max(2**21 * sms, (0 if gw < 2 else 32*domain), min(72*domain, {_LEFT}))"
 KEY = f"min(srs, max(0, {_LEFT} - {MSM}))"
 """Points that stay, where the policy is to split the key."""
+
+
+H_BYTES, OTHERS_BYTES = "96*h", "(96*(l + a + b_g1) + 192*b_g2)"
+"""Points that pass by for each set, and for all that ride."""
 
 
 def streams(policy: Policy) -> bool:
@@ -61,6 +65,9 @@ def streamed_buffers(policy: Policy, buffers: dict[str, Any]) -> dict[str, Any]:
 def streamed_workers(policy: Policy, finish: Steps) -> dict[str, Any]:
     """The worker of a GPU, `gw` of them, and the ride of a set."""
     compute = {"on": "compute"}
+    split = policy.srs == "split"  # what stays is h's first
+    h_bytes = f"max(0, {H_BYTES} - {KEY})" if split else H_BYTES
+    others_bytes = f"max(0, {OTHERS_BYTES} - max(0, {KEY} - {H_BYTES}))" if split else OTHERS_BYTES
     spawn: Steps = [{"spawn": "ride", "as": "ride"}]
     late = policy.gw == 1  # a card that holds one set has no room for a ride beside both halves of its quotient
     quotient: Steps = [
@@ -72,7 +79,7 @@ def streamed_workers(policy: Policy, finish: Steps) -> dict[str, Any]:
         {"record": "ntt_done", **compute}, {"wait": "ntt_done"}, {"free": ["d_bc"]},
         *(spawn if late else []),
         {"alloc": ["msm_h_temps"]},
-        {"run": "msm_h", "at": "gpu", **compute, "reads": KEY_READS["msm_h"], "uses": ["d_a", "msm_h_temps"]},
+        {"run": "msm_h", "at": "gpu", **compute, "reads": {"srs": h_bytes}, "overlaps": True, "uses": ["d_a", "msm_h_temps"]},
         {"record": "msm_h_done", **compute}, {"wait": "msm_h_done"},
         {"free": ["msm_h_temps", "d_a"]},
         {"release": "gpu_mutex"},
@@ -95,7 +102,7 @@ def streamed_workers(policy: Policy, finish: Steps) -> dict[str, Any]:
     ]  # fmt: skip
     ride: Steps = [
         {"alloc": ["d_tails"]},
-        {"run": "batch_add", "at": "gpu", "reads": {"srs": "96*(l + a + b_g1) + 192*b_g2"}},
+        {"run": "batch_add", "at": "gpu", "reads": {"srs": others_bytes}, "overlaps": True},
         {"acquire": "tails_mutex"},
         {"alloc": ["tail_temps"]},
         {"run": "tail_msm", "at": "gpu"},
