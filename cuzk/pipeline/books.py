@@ -67,7 +67,7 @@ class Books:
                 target.untouched += nbytes
             live = target.live = target.live + nbytes
             if live > target.peak_live:
-                target.peak_live, target.peak_live_at = live, self.now
+                target.peak_live = live
             if live + target.cached > target.peak_reserved:
                 target.peak_reserved, target.peak_reserved_at = live + target.cached, self.now
                 if target.keeps_holders:

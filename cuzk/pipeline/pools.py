@@ -34,13 +34,13 @@ class Pool:
     """A capacity in bytes. `live`: what the program holds; `cached`: freed, but kept by its allocator for itself;
     `untouched`: live, but its pages are not resident yet."""
 
-    __slots__ = ("cached", "capacity", "held", "keeps_holders", "live", "name", "peak_held", "peak_live", "peak_live_at",
+    __slots__ = ("cached", "capacity", "held", "keeps_holders", "live", "name", "peak_held", "peak_live",
                  "peak_reserved", "peak_reserved_at", "reclaims", "touching", "untouched")  # fmt: skip
 
     def __init__(self, name: str, capacity: int, reclaims: bool = False) -> None:
         self.name, self.capacity, self.reclaims = name, capacity, reclaims
         self.live = self.cached = self.untouched = self.peak_live = self.peak_reserved = 0
-        self.peak_live_at = self.peak_reserved_at = 0.0
+        self.peak_reserved_at = 0.0
         self.held: dict[str, list[int]] = {}
         """buffer -> [count, bytes, bytes untouched]"""
         self.peak_held: dict[str, tuple[int, int]] = {}

@@ -77,7 +77,6 @@ class Engine:
         self.stopped = False
         self.waited: dict[str, float] = {}
         """Seconds that actors waited, by what for."""
-        self.wakes = 0
         self.runnable: deque[tuple[Actor, Any]] = deque()
         workers = program.pipeline.workers
         self._limited = frozenset(name for name, worker in workers.items() if worker.limit is not None)
@@ -200,7 +199,6 @@ class Engine:
 
     def _deliver(self, woken: list[tuple[Actor, Any]]) -> None:
         for actor, value in woken:
-            self.wakes += 1
             delay = 0.0
             if value is FAILED:
                 pass
