@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Direction = Literal["h2d", "d2h"]
 Names = dict[str, float]
 RING_SHARE = 0.8
-"""Of the page-locked rate: 43 to 51 of 55 GB/s by eight threads (docs/cards.md)."""
+"""The share of the page-locked rate: 43 to 51 of 55 GB/s by eight threads (docs/cards.md)."""
 STAGED_SHARE = 0.125
 """The share of the page-locked rate, where the pageable one of a link is not known: one thread's copy through staging buffers."""
 
