@@ -5,6 +5,8 @@ cuzk doctor --measure                    with the DRAM's and each link's rate, m
 cuzk doctor --emit machine [--measure]   this machine as a file that a scenario can name: `machine: here.yaml`
 cuzk doctor --selftest                   the library's arithmetic, and each GPU's, against independent ones: edge values and
                                          10^7 field operations (half a minute); exit 1 on any difference
+cuzk doctor --compile [sm_XY]            compiles all kernels for the GPU here (or for one of that architecture), so that no
+                                         first proof waits for the compiler
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--measure", action="store_true", help="measure DRAM and links")
     parser.add_argument("--selftest", action="store_true", help="compare the arithmetic of this machine with independent ones")
     parser.add_argument("--operations", type=int, default=10_000_000, metavar="N", help="of the self-test (default: 10^7)")
+    parser.add_argument("--compile", nargs="?", const="", metavar="ARCH", help="compile the kernels (default: for GPU 0)")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
@@ -39,6 +42,8 @@ def run(args: argparse.Namespace) -> int:
 
     if args.selftest:
         return _selftest(args)
+    if args.compile is not None:
+        return _compile(args)
     if args.output and not args.emit:
         raise InputError("-o names the file of --emit machine")
     if args.output:
@@ -60,6 +65,25 @@ def run(args: argparse.Namespace) -> int:
         return 0
     report = _report(found) | {"machine": machine.model_dump(mode="json", exclude_defaults=True)}
     print(json.dumps(report, indent=2) if args.json else _text(report))
+    return 0
+
+
+def _compile(args: argparse.Namespace) -> int:
+    import re
+    import time
+
+    from cuzk.errors import InputError
+    from cuzk.gpu import module
+
+    arch = args.compile or module.require_device_arch(0)
+    if not re.fullmatch(r"sm_\d{2,3}", arch):
+        raise InputError(f"--compile {arch}: an architecture is named like sm_90")
+    start = time.perf_counter()
+    paths = module.compile_all(arch)
+    document = {"arch": arch, "folder": str(module.cache_dir()), "files": [path.name for path in paths],
+                "took_s": round(time.perf_counter() - start, 3)}  # fmt: skip
+    text = f"{len(paths)} modules for {arch} in {document['folder']} ({document['took_s']} s)"
+    print(json.dumps(document, indent=2) if args.json else text)
     return 0
 
 

@@ -8,11 +8,13 @@ architecture: a changed header never meets a stale binary.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import re
 import shutil
 import subprocess
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
 
@@ -109,6 +111,21 @@ def cubin(name: str, arch: str) -> Path:
             compile_nvrtc(name, arch, made)
         made.replace(path)
     return path
+
+
+def modules() -> list[str]:
+    """The names of all kernel modules."""
+    root = kernel_root()
+    return sorted(path.relative_to(root).with_suffix("").as_posix() for path in root.rglob("*.cu"))
+
+
+def compile_all(arch: str) -> list[Path]:
+    """Paths of all modules compiled for `arch`, side by side; what the cache has is not compiled again. Raises CuzkError with the
+    compiler's words, or if there is no compiler."""
+    if shutil.which("nvcc") is None and importlib.util.find_spec("cupy_backends") is None:
+        raise HardwareMissing("to compile kernels takes nvcc, or CuPy with NVRTC: pip install 'cuzk[cuda13]'")
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        return list(pool.map(lambda name: cubin(name, arch), modules()))
 
 
 def require_device_arch(device_id: int) -> str:
