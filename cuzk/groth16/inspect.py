@@ -28,7 +28,6 @@ def detect(path: Path) -> str:
     if magic.lstrip()[:1] in (b"{", b"["):
         return _detect_json(path)
     from cuzk.groth16.formats import arkworks, layouts
-    from cuzk.groth16.formats.files import SMALL_BYTES
     from cuzk.groth16.formats.proof import bundle_layout
 
     if bundle_layout(data) is not None:
@@ -38,12 +37,11 @@ def detect(path: Path) -> str:
         raise FormatError(path, f"this is {foreign}, not a file that cuzk reads", offset=0)
     if arkworks.key_layout(data) is not None:
         return "arkworks key"
-    if len(data) < SMALL_BYTES:
-        small = data.tobytes()
-        if layouts.key_layout(small) is not None:
-            return "vk"
-        if layouts.proof_layout(path, layouts.of_hex(small) or small) is not None:
-            return "proof"
+    if layouts.key_layout(data) is not None:
+        return "vk"
+    text = layouts.of_hex(data.tobytes()) if len(data) < layouts.MOST_HEX_BYTES else None
+    if layouts.proof_layout(path, text or data) is not None:
+        return "proof"
     return _detect_unmarked(path, len(data))
 
 

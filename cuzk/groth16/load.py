@@ -8,7 +8,7 @@ import numpy as np
 
 from cuzk.errors import FormatError, InputError
 from cuzk.groth16.constraints import ConstraintSystem
-from cuzk.groth16.formats.files import SMALL_BYTES, Path, map_file
+from cuzk.groth16.formats.files import Path, map_file
 from cuzk.groth16.formats.layouts import FIXED
 from cuzk.groth16.formats.vk import VerifyingKey
 from cuzk.groth16.key import ProvingKey, Query
@@ -60,7 +60,7 @@ def read_any_vk(path: Path, with_ic: bool = True) -> VerifyingKey:
         return CkeyFile(path).key(check_wires=False).verifying_key(with_ic)
     if arkworks.key_layout(data) is not None:
         return arkworks.ArkworksKeyFile(path).verifying_key()
-    if magic.lstrip()[:1] != b"{" and len(data) > HEAD_BYTES + 4 and key_layout(data[:SMALL_BYTES].tobytes()) is None:
+    if magic.lstrip()[:1] != b"{" and len(data) > HEAD_BYTES + 4 and key_layout(data) is None:
         n_ic = int.from_bytes(data[HEAD_BYTES : HEAD_BYTES + 4].tobytes(), "big")
         if len(data) > HEAD_BYTES + 4 + 96 * n_ic and n_ic:
             return ParamsFile(path).verifying_key(with_ic)
@@ -219,8 +219,8 @@ def _from_unmarked(path: Path, r1cs: Path | None) -> ProvingKey:
     kind = foreign_name(head)
     if kind is None and head.lstrip()[:1] in (b"{", b"["):
         kind = foreign_json(strict_json.loads(path, read_small(path))) or "a JSON document"
-    if kind is None and len(data) < SMALL_BYTES:
-        found = vk_layout(data.tobytes())
+    if kind is None:
+        found = vk_layout(data)
         kind = None if found is None or found[0].name == "bellman" else f"a verifying key ({found[0].name})"
     if kind is not None:
         raise FormatError(path, f"this is {kind}, not a proving key", offset=0)

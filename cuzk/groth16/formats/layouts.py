@@ -17,9 +17,15 @@ import re
 import struct
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cuzk.errors import FormatError
 from cuzk.groth16 import point_bytes
-from cuzk.groth16.formats.files import Path
+from cuzk.groth16.formats.files import Path, unpack
+
+Data = bytes | NDArray[np.uint8]
+"""A file: its bytes, or its pages, of which only the counts are read."""
 
 FIXED = ("alpha_g1", "beta_g1", "beta_g2", "gamma_g2", "delta_g1", "delta_g2")
 FOUR = ("alpha_g1", "beta_g2", "gamma_g2", "delta_g2")
@@ -94,31 +100,31 @@ LAYOUTS = {
 NAMES = tuple(LAYOUTS)
 
 
-def key_layout(data: bytes) -> tuple[Layout, int] | None:
+def key_layout(data: Data) -> tuple[Layout, int] | None:
     """The layout of a verifying key and the number of its IC points, where count, size and the first flag agree with one."""
     for layout in LAYOUTS.values():
         at = layout.head_bytes
         if len(data) < at + layout.count_bytes or bool(data[0] & point_bytes.COMPRESSED) != layout.compressed:
             continue
-        (n_ic,) = struct.unpack_from(layout.count, data, at)
+        (n_ic,) = unpack(layout.count, data, at)
         if n_ic and n_ic < len(data) and len(data) == layout.key_bytes(n_ic):
             return layout, n_ic
     return None
 
 
-def proof_layout(path: Path, data: bytes) -> tuple[Layout, int] | None:
+def proof_layout(path: Path, data: Data) -> tuple[Layout, int] | None:
     """The layout of a file of proofs and their number. Raises FormatError for a gnark proof with commitments, which plain
     Groth16 does not have.
     """
     for name in ("bellman", "arkworks-uncompressed", "gnark", "gnark-raw"):
         layout = LAYOUTS[name]
         size = sum(layout.proof_points)
-        if not data or bool(data[0] & point_bytes.COMPRESSED) != layout.compressed_proof:
+        if not len(data) or bool(data[0] & point_bytes.COMPRESSED) != layout.compressed_proof:
             continue
         if not layout.proof_tail and len(data) % size == 0:
             return layout, len(data) // size
         if layout.proof_tail and len(data) >= size + 4:
-            (commitments,) = struct.unpack_from(">I", data, size)
+            (commitments,) = unpack(">I", data, size)
             extra = commitments * (48 if layout.compressed_proof else 96)
             if commitments < 1 << 16 and len(data) == size + len(layout.proof_tail) + extra:
                 if commitments:
@@ -128,12 +134,13 @@ def proof_layout(path: Path, data: bytes) -> tuple[Layout, int] | None:
     return None
 
 
+MOST_HEX_BYTES = 1 << 22
 _HEX = re.compile(rb"\s*(?:0[xX])?((?:[0-9a-fA-F]{2}|\s)+)")
 
 
 def of_hex(data: bytes) -> bytes | None:
     """The bytes behind hexadecimal text, or None."""
-    found = _HEX.fullmatch(data) if len(data) < 1 << 22 else None
+    found = _HEX.fullmatch(data) if len(data) < MOST_HEX_BYTES else None
     return bytes.fromhex(found[1].decode()) if found else None
 
 
