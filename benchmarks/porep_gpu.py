@@ -37,11 +37,14 @@ from cuzk.trace.spans import spans  # noqa: E402
 ON_GPU = "srs: vram, pce: vram, quotient: c-free, matvec: gpu, prep_msm: gpu, b_g2_msm: gpu"
 SUSTAINED = "pw: 3, gw: 2, j: 2, prestage: before-mutex"
 """The next partition's bits are uploaded while this one is proved: memory for two is there."""
-LEAN = tuple(
-    f"pw: 3, gw: {gw}, j: 2, srs: {srs}, pce: vram, quotient: c-free, matvec: gpu, prep_msm: gpu, b_g2_msm: gpu"
-    for srs, gw in (("split", 2), ("split", 3), ("mmap", 3))
+LEAN = (
+    "",
+    *(
+        f"pw: 4, gw: {gw}, j: 2, srs: {srs}, pce: vram, quotient: c-free, matvec: gpu, prep_msm: gpu, b_g2_msm: gpu"
+        for srs, gw in (("split", 2), ("split", 3), ("mmap", 3))
+    ),
 )
-"""Policies for a GPU that does not hold the key: sets on it, and where the key is."""
+"""Policies for a GPU that does not hold the key: what fits, chosen by itself; then sets on it, and where the key is."""
 ON_CPU = "srs: mmap, quotient: c-free"
 GPU_STEPS = ("upload", "prep_msm", "matvec", "ntt_h", "msm_h", "batch_add", "tail_msm", "b_g2_msm")
 SHM = Path("/dev/shm")
@@ -136,7 +139,8 @@ def prove(name: str, key: Any, witness: Any, policy: str, proofs: int, partition
     result = prove_with(bound, work / name, trace_path=trace)
     document = result.document
     row = {
-        "name": name, "policy": policy, "proofs": proofs, "partitions_a_proof": partitions, "exit_code": result.exit_code,
+        "name": name, "policy": policy or f"chosen: {chosen_of(bound.scenario.policy)}",
+        "proofs": proofs, "partitions_a_proof": partitions, "exit_code": result.exit_code,
         "error": str(result.error) if result.error else None, "load_s": document["measured"]["load_s"],
         "verified_partitions": document["measured"]["verified_partitions"], **document["throughput"],
         "makespan_s": document["makespan_s"],
@@ -148,6 +152,12 @@ def prove(name: str, key: Any, witness: Any, policy: str, proofs: int, partition
     for step, figures in row["step_ms"].items():
         say(f"    {step:16} {figures['median']:10.3f} ms  ({figures['min']:.3f} to {figures['max']:.3f})")
     return row
+
+
+def chosen_of(policy: Any) -> str:
+    """The options that say where things are and how many there are."""
+    names = ("pw", "gw", "j", "srs", "pce", "matvec", "prep_msm", "b_g2_msm")
+    return ", ".join(f"{name}: {getattr(policy, name)}" for name in names)
 
 
 def lean_row(cap: str, row: dict[str, Any]) -> dict[str, Any]:
@@ -243,7 +253,7 @@ def main() -> int:
     parser.add_argument("--sustained", default=SUSTAINED, metavar="POLICY", help=f"default: {SUSTAINED}")
     parser.add_argument("--policy", default="", metavar="POLICY", help="of all runs, besides: 'key_tables: pair-sums'")
     parser.add_argument("--vram", action="append", default=[], metavar="SIZE", help="only runs with so little of it (16GiB)")
-    parser.add_argument("--lean", action="append", default=[], metavar="POLICY", help=f"with --vram, may be repeated: {LEAN[0]}")
+    parser.add_argument("--lean", action="append", default=[], metavar="POLICY", help=f"with --vram, may be repeated: {LEAN[1]}")
     parser.add_argument("-o", "--output", metavar="FILE", help="JSON")
     args = parser.parse_args()
     copies = args.challenges or (18 if args.sector in ("32GiB", "64GiB") else 2)
