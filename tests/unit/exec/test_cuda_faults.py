@@ -94,7 +94,8 @@ def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CudaDevice:
         RawModule=make,
     )  # fmt: skip
     made.errors, made.device_id, made.lost, made.arch = (RuntimeFault, DriverFault), 1, None, "sm_90"
-    made._modules, made._kernels = {}, {}
+    made._modules, made._kernels, made._shared_bytes = {}, {}, {}
+    made.limit_bytes, made._others_bytes = None, 0
     made._pool, made._pool_stream, made._pinned, made._mutex = 1, Called(runtime), [], threading.Lock()
     return made
 
