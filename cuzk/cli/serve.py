@@ -28,7 +28,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--http", metavar="ADDRESS", help="HTTP: IP:port or unix://PATH (default: none)")
     parser.add_argument("--params", metavar="DIR", help="folder of Filecoin's parameter files (default: srs.param_cache, "
                         "$FIL_PROOFS_PARAMETER_CACHE, /var/tmp/filecoin-proof-parameters)")  # fmt: skip
-    parser.add_argument("--state", metavar="DIR", help="where jobs are written down (default: ~/.local/state/cuzk/serve)")
+    parser.add_argument("--state", metavar="DIR", help="where jobs are written down (default: below ~/.local/state/cuzk/serve)")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="what proves (default: cpu)")
     parser.add_argument("--ray", metavar="ADDRESS", help="prove on the hosts of a Ray cluster (each has cuzk and the keys); "
                         "'local': one on this machine")  # fmt: skip
@@ -120,7 +120,7 @@ def _server(args: argparse.Namespace, settings: Settings, access: Any) -> Server
 def _settings(args: argparse.Namespace) -> Settings:
     from dataclasses import replace
 
-    from cuzk.service.config import read_settings
+    from cuzk.service.config import default_state, read_settings
 
     found = read_settings(args.config)
     given = {"listen": args.listen, "http": args.http, "state": args.state, "ram_bytes": args.ram, "key_bytes": args.keys,
@@ -128,7 +128,7 @@ def _settings(args: argparse.Namespace) -> Settings:
     found = replace(found, **{name: value for name, value in given.items() if value is not None})
     if args.params:
         found = replace(found, params=args.params, params_from="--params")
-    return found
+    return found if found.state else replace(found, state=default_state(found.listen, found.params))
 
 
 def _token(path: str) -> str:

@@ -6,6 +6,7 @@ a size or duration is what the daemon makes of it, with a warning; a wrong type 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import tomllib
@@ -30,6 +31,7 @@ class Settings:
     params_from: str = ""
     """The place that has named the folder."""
     state: str = ""
+    """Empty: `default_state`."""
     ram_bytes: int | None = None
     """Budget of the pipeline and the keys; None: what is free, less the margin."""
     margin_bytes: int = 5 * GIB
@@ -44,16 +46,19 @@ class Settings:
     """Keys that have no effect, or another one than they say; one line each."""
 
 
-def default_state() -> str:
+def default_state(listen: str, params: str) -> str:
+    """A folder for each address and folder of keys: results are those of its keys, and two services do not meet."""
     base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
-    return os.path.join(base, "cuzk", "serve")
+    name = re.sub(r"[^A-Za-z0-9.]+", "-", listen).strip("-")[-80:]
+    keys = hashlib.sha256(os.fsencode(os.path.realpath(params))).hexdigest()[:8]
+    return os.path.join(base, "cuzk", "serve", f"{name}-{keys}")
 
 
 def read_settings(path: str | None, environ: dict[str, str] | None = None) -> Settings:
     """The settings of cuzk.toml, or defaults where there is none. Raises InputError: a file that was named and is not there, no
     TOML, a value of a wrong type."""
     environ = dict(os.environ) if environ is None else environ
-    found = Settings(state=default_state())
+    found = Settings()
     file = path or (DEFAULT_FILE if os.path.isfile(DEFAULT_FILE) else None)
     if file is not None:
         found = _Toml(file).settings(found)

@@ -12,7 +12,7 @@ import pytest
 
 from cuzk.errors import InputError
 from cuzk.service import journal as states
-from cuzk.service.config import GIB, read_settings
+from cuzk.service.config import GIB, default_state, read_settings
 from cuzk.service.failures import InUse, NeverFits, chain
 from cuzk.service.journal import Ended, Journal
 from cuzk.service.keys import KeyStore, Loaded
@@ -102,6 +102,14 @@ def test_the_folder_of_keys_config_then_variable_then_default(tmp_path):
 def test_addresses_that_are_none(text):
     with pytest.raises(InputError, match="--listen"):
         parse_address(text)
+
+
+def test_services_do_not_meet_in_one_journal(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    one = default_state("127.0.0.1:9820", "/keys")
+    assert one == default_state("127.0.0.1:9820", "/keys/") and one.startswith(str(tmp_path))
+    assert len({one, default_state("127.0.0.1:9821", "/keys"), default_state("127.0.0.1:9820", "/other")}) == 3
+    assert ".." not in os.path.relpath(default_state("unix:///../../x", "/keys"), tmp_path).split(os.sep)
 
 
 def test_addresses():
