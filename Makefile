@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-slow fuzz races setup clean
+.PHONY: demo test test-slow faults soak fuzz races setup clean
 
 setup: $(VENV)/.installed
 
@@ -23,6 +23,13 @@ test: setup
 
 test-slow: setup
 	$(BIN)/python -m pytest -n auto -m slow
+
+# Planted faults, simulated and real, 200 seeds (SEEDS=…); soak: ten thousand.
+faults: setup
+	$(BIN)/python -m tests.faults --seeds $(or $(SEEDS),200)
+
+soak: setup
+	$(BIN)/python -m tests.faults --seeds $(or $(SEEDS),10000)
 
 # Every reader under a coverage-guided fuzzer, 10^6 executions each (RUNS=…): atheris, and libFuzzer where clang++ has it.
 fuzz: setup

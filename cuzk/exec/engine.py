@@ -54,6 +54,8 @@ class Engine:
         self._slots: dict[str, set[int]] = {}
         self._turns: dict[str, deque[Claimant]] = {}
         self._interrupted = False
+        self._halted: BaseException | None = None
+        """Why somebody outside wants the end of the run."""
         self._residents: list[tuple[PartitionSet, str, Any]] = []
         """A thing that stays for the whole run, or on a device: its holder, name and real memory."""
         self._orphans: deque[tuple[RealSet, str]] = deque()
@@ -101,6 +103,10 @@ class Engine:
             self.deliver()
             self._changed.notify_all()
 
+    def halt(self, why: BaseException) -> None:
+        """Ask for the end of the run for a reason outside of it; from any thread, with or without the mutex."""
+        self._halted = self._halted or why
+
     def now(self) -> float:
         """Seconds of the scenario since the start of the run: real ones, divided by the device's time scale."""
         return 0.0 if self.start_s is None else (time.perf_counter() - self.start_s) / self.device.time_scale
@@ -111,6 +117,9 @@ class Engine:
             self._bury()
             if self._interrupted and core.failure is None:
                 core.fail_run(Interrupted("interrupted"))
+                self.deliver()
+            if self._halted is not None and core.failure is None:
+                core.fail_run(self._halted)
                 self.deliver()
             if core.failure is None:
                 self._admit()

@@ -69,12 +69,11 @@ def run(scenario: Scenario, device: Device, *, trace_path: str | os.PathLike[str
     header = header_of(program, device.name) | (measured or {})
     events: list[Event] = []
     device.open(program)
-    writer = TraceWriter(trace_path, header) if trace_path is not None else None
+    trace = TraceFile(TraceWriter(trace_path, header) if trace_path is not None else None, lambda why: engine.halt(why))
 
     def sink(event: Event) -> None:
         events.append(event)
-        if writer is not None:
-            writer(event)
+        trace(event)
 
     try:
         engine = Engine(program, device, sink, progress)
@@ -84,9 +83,35 @@ def run(scenario: Scenario, device: Device, *, trace_path: str | os.PathLike[str
         result = result_of(program, device.name, outcome_of(engine, sampler), events, measured or {})
     finally:
         device.close()
-        if writer is not None:
-            writer.close()
+        trace.close()
     return result
+
+
+class TraceFile:
+    """The trace of a run on a disk that may fill: then the run is halted with the file's name, and no cut file stays."""
+
+    def __init__(self, writer: TraceWriter | None, halt: Callable[[InputError], None]) -> None:
+        self._writer, self._halt = writer, halt
+        self._broken = False
+
+    def __call__(self, event: Event) -> None:
+        if self._writer is not None and not self._broken:
+            try:
+                self._writer(event)
+            except OSError as error:
+                self._broken = True
+                self._halt(InputError(f"{self._writer.path}: {error.strerror or error}"))
+
+    def close(self) -> None:
+        """The file gets its name, if it is whole."""
+        if self._writer is not None:
+            if self._broken:
+                self._writer.abandon()
+                return
+            try:
+                self._writer.close()
+            except OSError as error:  # what was buffered found no room
+                raise InputError(f"{self._writer.path}: {error.strerror or error}") from error
 
 
 def refuse_faults(program: Program) -> None:

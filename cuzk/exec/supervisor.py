@@ -22,7 +22,7 @@ from cuzk.errors import CuzkError, DeviceLost, Interrupted, describe
 from cuzk.exec.aftermath import aftermath
 from cuzk.exec.engine import POLL_S
 from cuzk.exec.result import Outcome, RunResult, result_of
-from cuzk.exec.run import Progress, header_of, interruptible, refuse_faults
+from cuzk.exec.run import Progress, TraceFile, header_of, interruptible, refuse_faults
 from cuzk.exec.worker import Go, Job, Made, Opened, Raised, Ready, Started, Stop
 from cuzk.pipeline.program import Program, bind
 from cuzk.trace.event import Event
@@ -143,27 +143,36 @@ class _Supervised:
         self._write: Callable[[Event], None] = lambda event: None
         self._start_s: float | None = None
         self._interrupted = self._told = self._opened = False
+        self._halted: BaseException | None = None
         self._lost = False
         """The worker has lost a device."""
         self._heard_s = 0.0
 
     def to_its_end(self, open_trace: Callable[[], TraceWriter | None]) -> Outcome:
-        writer: TraceWriter | None = None
+        trace: TraceFile | None = None
 
         def opened() -> None:
-            nonlocal writer
-            if writer is None and (writer := open_trace()) is not None:
-                self._write = writer
+            nonlocal trace
+            if trace is None:
+                self._write = trace = TraceFile(open_trace(), self._halt)
 
         try:
             with interruptible(self._interrupt):
-                return self._stretches(opened)
+                outcome = self._stretches(opened)
+            if self._halted is not None:
+                outcome.failure = self._halted
+            return outcome
         finally:
             self._worker.end()
-            if writer is not None:
-                writer.close()
+            if trace is not None:
+                trace.close()
 
     def _interrupt(self) -> None:
+        self._interrupted = True
+
+    def _halt(self, why: BaseException) -> None:
+        """The trace cannot be written: the run ends for that reason."""
+        self._halted = why
         self._interrupted = True
 
     def _now(self) -> float:

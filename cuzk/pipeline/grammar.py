@@ -68,11 +68,8 @@ def _walk(code: Iterable[ops.Op], stream: str | None, words: list[Word], at: set
     """The places in `words` that can be reached from those in `at` by walking the whole code."""
     for op in code:
         if isinstance(op, ops.TryAlloc):
-            taken = at
-            for want in op.wants if stream is None else ():
-                if not want.kept:
-                    taken = _step(words, taken, ("alloc", want.buffer))
-            at = _walk(op.then, stream, words, taken) | _walk(op.otherwise, stream, words, at)
+            (fast, _), (slow, _) = _try(op, stream, words, at)
+            at = _walk(op.then, stream, words, fast) | _walk(op.otherwise, stream, words, slow)
             continue
         for alternatives in _of(op, stream):
             at = set().union(*(_sequence(words, at, alternative) for alternative in alternatives))
@@ -121,34 +118,42 @@ def _of(op: ops.Op, stream: str | None) -> list[tuple[tuple[Word, ...], ...]]:
     return []
 
 
+def _try(op: ops.TryAlloc, stream: str | None, words: list[Word], at: set[int]) -> tuple[tuple[set[int], set[int]], ...]:
+    """For either arm: where it begins, and all that was reached on the way. Memory that the books granted and the system refused
+    is given back before the other arm."""
+    buffers = [want.buffer for want in op.wants if stream is None and not want.kept]
+    taken, seen = at, set(at)
+    for buffer in buffers:
+        taken = _step(words, taken, ("alloc", buffer))
+        seen |= taken
+    given, back = taken, set(seen)
+    for buffer in reversed(buffers):
+        given = _step(words, given, ("free", buffer))
+        back |= given
+    return (taken, seen), (at | given, back)
+
+
 def _prefix(code: tuple[ops.Op, ...], stream: str | None, words: list[Word]) -> bool:
     """Whether the words break off somewhere in the code; what is freed behind that is the unwinding."""
     until = len(words)
     while until and words[until - 1][0] == "free":
         until -= 1
-    return any(end in _reached(code, stream, words[:end]) for end in range(len(words), until - 1, -1))
+    reached = _reached(code, stream, words, {0})
+    return any(end in reached for end in range(until, len(words) + 1))
 
 
-def _reached(code: Iterable[ops.Op], stream: str | None, words: list[Word]) -> set[int]:
-    """The places that can be reached by walking any first part of the code."""
-    at, seen = {0}, {0}
+def _reached(code: Iterable[ops.Op], stream: str | None, words: list[Word], at: set[int]) -> set[int]:
+    """The places that can be reached from those in `at` by walking any first part of the code."""
+    seen = set(at)
     for op in code:
         if isinstance(op, ops.TryAlloc):
-            taken = at
-            for want in op.wants if stream is None else ():
-                if not want.kept:
-                    taken = _step(words, taken, ("alloc", want.buffer))
-                    seen |= taken
-            for start, arm in ((taken, op.then), (at, op.otherwise)):
-                for n in range(len(arm) + 1):
-                    seen |= _walk(arm[:n], stream, words, start)
+            for (begin, on_the_way), arm in zip(_try(op, stream, words, at), (op.then, op.otherwise), strict=True):
+                seen |= on_the_way | _reached(arm, stream, words, begin)
             at = _walk((op,), stream, words, at)
-            seen |= at
             continue
         for alternatives in _of(op, stream):
             for alternative in alternatives:
                 for n in range(len(alternative) + 1):
                     seen |= _sequence(words, at, alternative[:n])
             at = set().union(*(_sequence(words, at, alternative) for alternative in alternatives))
-            seen |= at
     return seen

@@ -15,6 +15,10 @@ SimOp = Callable[["Actor"], Any]
 """One compiled step. True: go on; False: the actor waits and is resumed behind it; a number: go on there."""
 
 
+class SetFailed(Exception):
+    """The set of the actor has failed: it leaves it here."""
+
+
 @dataclass(eq=False, slots=True, repr=False)
 class SimSet(PartitionSet):
     """A set, with what the simulator needs to know of it."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cuzk.pipeline import ops
 from cuzk.pipeline.arbiter import FAILED
-from cuzk.sim.actors import Actor, Handle, SimOp, SimSet
+from cuzk.sim.actors import Actor, Handle, SetFailed, SimOp, SimSet
 from cuzk.sim.work import compile_work
 
 if TYPE_CHECKING:
@@ -93,8 +93,7 @@ class _Compiler(ops.Visitor[None]):
             if granted is True:
                 return True
             if granted is FAILED:
-                engine.abandon(actor)
-                return False
+                raise SetFailed
             return engine.block(actor, name)
 
         def hand_over(actor: Actor) -> bool:
@@ -115,8 +114,7 @@ class _Compiler(ops.Visitor[None]):
                     engine.granted(actor)
                 return True
             if granted is FAILED:
-                engine.abandon(actor)
-                return False
+                raise SetFailed
             return engine.block(actor, name)
 
         self.out.append(run)
@@ -127,8 +125,7 @@ class _Compiler(ops.Visitor[None]):
         def run(actor: Actor) -> bool:
             pset = actor.pset
             if pset.failed:  # whoever unwinds the set gives it back
-                engine.abandon(actor)
-                return False
+                raise SetFailed
             arbiter.release(pset, name)
             held[name] += engine.now
             return not (arbiter.woken and engine.shuffle is not None) or engine.go_on(actor)
@@ -153,7 +150,19 @@ class _Compiler(ops.Visitor[None]):
             core.alloc(actor.pset, want, actor.name)
             return True
 
-        self.out.append(journalled if self.engine.traced or want.kept else plain)
+        def may_be_refused(actor: Actor) -> bool:
+            core.alloc(actor.pset, want, actor.name)
+            refusal = faults.refused(actor.pset, buffer) if faults is not None else None
+            if refusal is not None:
+                core.free(actor.pset, buffer, actor.name)
+                raise core.refused(buffer, pool, nbytes, actor.pset, refusal)
+            return True
+
+        faults = self.engine.options.faults
+        if faults is not None and not want.kept:
+            self.out.append(may_be_refused)
+        else:
+            self.out.append(journalled if self.engine.traced or want.kept else plain)
 
     def try_alloc(self, op: ops.TryAlloc) -> None:
         core, wants, guard = self.core, op.wants, op.guard

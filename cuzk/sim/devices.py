@@ -67,6 +67,9 @@ class Devices:
     def _end(self, work: StreamWork) -> None:
         if self.engine.traced:
             self.engine.core.journal.step("end", work.op, work.pset, work.stream.worker.name)
+        error = self.engine.planted(work.pset, work.op)
+        if error is not None:
+            self.engine.core.fail_proof(work.pset.run, error)
         if work.item:
             self.device_done(work.cost.device, work.item)  # type: ignore[arg-type]
 

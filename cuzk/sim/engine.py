@@ -16,12 +16,14 @@ from simpy.events import Event as SimEvent
 from simpy.events import Timeout
 
 from cuzk.errors import InputError
+from cuzk.pipeline import ops
 from cuzk.pipeline.arbiter import FAILED, RETRY
 from cuzk.pipeline.core import RunCore
+from cuzk.pipeline.faults import InjectedFault
 from cuzk.pipeline.pools import OutOfMemory
 from cuzk.pipeline.program import Program, Resident, limit_permit
 from cuzk.pipeline.sets import PartitionSet
-from cuzk.sim.actors import Actor, Handle, SimSet
+from cuzk.sim.actors import Actor, Handle, SetFailed, SimSet
 from cuzk.sim.compiler import Code
 from cuzk.sim.costs import Costs
 from cuzk.sim.devices import Devices
@@ -293,6 +295,8 @@ class Engine:
                 else:
                     pc = result
                     code = actor.code
+        except SetFailed:
+            self.abandon(actor)
         except OutOfMemory as error:
             self.run_out(error, actor)
         except (KeyError, ValueError) as error:  # the books' and the arbiter's: freed twice, released and not held, …
@@ -407,6 +411,11 @@ class Engine:
             self._stop()  # the kernel ends the process
         elif actor is not None:
             self.abandon(actor)
+
+    def planted(self, pset: PartitionSet, op: ops.Run | ops.Copy) -> InjectedFault | None:
+        """The error of a step that a plan lets fail."""
+        faults = self.options.faults
+        return faults.step_done(pset, op.name) if faults is not None and isinstance(op, ops.Run) else None
 
     def wake_failed(self, psets: Iterable[PartitionSet]) -> None:
         """For the core: sets have failed, and whoever joins a worker of theirs learns of it."""

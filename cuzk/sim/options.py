@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cuzk.pipeline.faults import FaultPlan
 from cuzk.sim.costs import Draw
 
 Durations = dict[tuple[int, int, str], list[float]]
@@ -25,5 +26,7 @@ class Options:
     """Step times of a measured run instead of the cost laws."""
     unlimited_ram: bool = False
     """Go on beyond the host's memory: for bands of peaks."""
+    faults: FaultPlan | None = None
+    """Faults that are planted in the run."""
     draw: Draw = AS_STATED
     """The way in which each cost law is drawn within its stated error."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cuzk.pipeline import ops
-from cuzk.sim.actors import Actor, SimOp, SimSet
+from cuzk.sim.actors import Actor, SetFailed, SimOp, SimSet
 from cuzk.sim.rates import Cost, Ramp
 
 if TYPE_CHECKING:
@@ -29,8 +29,9 @@ def compile_work(engine: Engine, op: ops.Run | ops.Copy, gpu: int) -> list[SimOp
         work = _on_device(engine, cost, seconds, cost.device)
     else:
         work = _on_host(engine, cost, seconds)
+    strike = [_may_fail(engine, op)] if engine.options.faults is not None and isinstance(op, ops.Run) else []
     if not engine.traced:
-        return work
+        return [*work, *strike]
     step = engine.core.journal.step
 
     def begin(actor: Actor) -> bool:
@@ -41,7 +42,20 @@ def compile_work(engine: Engine, op: ops.Run | ops.Copy, gpu: int) -> list[SimOp
         step("end", op, actor.pset, actor.name)
         return True
 
-    return [begin, *work, end]
+    return [begin, *work, end, *strike]
+
+
+def _may_fail(engine: Engine, op: ops.Run) -> SimOp:
+    """A step that is done may have failed, where faults are planted."""
+
+    def run(actor: Actor) -> bool:
+        error = engine.planted(actor.pset, op)
+        if error is None:
+            return True
+        engine.core.fail_proof(actor.pset.run, error)
+        raise SetFailed
+
+    return run
 
 
 def _seconds(engine: Engine, cost: Cost, name: str) -> Seconds:

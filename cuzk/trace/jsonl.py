@@ -6,6 +6,7 @@ a killed run has left can still be read. Reading streams too, and names the line
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import math
@@ -56,10 +57,28 @@ class TraceWriter:
         if self._file is not None:
             self._file.write(_line(event.to_json()))
 
+    @property
+    def path(self) -> str:
+        """The file's name."""
+        return os.fspath(self._target)
+
+    def abandon(self) -> None:
+        """Leave no file: what was written is cut short."""
+        file, self._file = self._file, None
+        if file is not None:
+            with contextlib.suppress(OSError):
+                file.close()
+            if self._part != self._target:
+                self._part.unlink(missing_ok=True)
+
     def close(self) -> None:
-        """Finish the file and give it its name."""
+        """Finish the file and give it its name. Raises OSError, and then there is none of that name."""
         if self._file is not None:
-            self._file.close()
+            try:
+                self._file.close()
+            except OSError:
+                self.abandon()
+                raise
             self._file = None
             if self._part != self._target:
                 os.replace(self._part, self._target)

@@ -40,12 +40,14 @@ def scenario(pipeline: str = "phase12", *overrides: str, machine: str = "zen4-96
 class Played:
     """An engine that has run, and what it left."""
 
-    def __init__(self, plan: Program, device: NullDevice, interrupt_after_s: float | None = None, **engine: Any) -> None:
+    def __init__(
+        self, plan: Program, device: NullDevice, interrupt_after_s: float | None = None, name: str = "played", **engine: Any
+    ) -> None:
         self.events: list[Event] = []
         before = set(threading.enumerate())
         device.open(plan)
         self.engine = Engine(plan, device, self.events.append, **engine)
-        thread = threading.Thread(target=self.engine.run, daemon=True)
+        thread = threading.Thread(target=self.engine.run, name=name, daemon=True)
         thread.start()
         if interrupt_after_s is not None:
             time.sleep(interrupt_after_s)
