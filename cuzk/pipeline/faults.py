@@ -8,7 +8,6 @@ around its own `perform` and `allocate`.
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -43,8 +42,12 @@ class FaultPlan:
 
     def __init__(self, faults: Iterable[Fault]) -> None:
         self.faults = tuple(faults)
-        self.struck: list[Fault] = []
-        self._mutex = threading.Lock()
+        self._struck: dict[Fault, object] = {}
+
+    @property
+    def struck(self) -> list[Fault]:
+        """Those that have struck, in order."""
+        return list(self._struck)
 
     @staticmethod
     def drawn(program: Program, seed: int) -> FaultPlan:
@@ -80,11 +83,7 @@ class FaultPlan:
         return MemoryError(f"planted: {fault}") if fault is not None else None
 
     def _strike(self, kind: Kind, pset: PartitionSet, name: str) -> Fault | None:
-        fault = Fault(kind, name, pset.proof, pset.partition)
+        fault, mine = Fault(kind, name, pset.proof, pset.partition), object()
         if fault not in self.faults:
             return None
-        with self._mutex:
-            if fault in self.struck:
-                return None
-            self.struck.append(fault)
-        return fault
+        return fault if self._struck.setdefault(fault, mine) is mine else None  # one step of the interpreter: once only
