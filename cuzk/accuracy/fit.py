@@ -23,6 +23,7 @@ from cuzk.analysis.sweeps import in_parallel
 from cuzk.errors import InputError
 from cuzk.model.calibration import Calibration
 from cuzk.pipeline.program import bind
+from cuzk.sim.costs import Draw
 
 SPREAD = {"s_per_proof": 0.015, "steady_s_per_proof": 0.015, "prove_s": 0.025, "peak_ram_gib": 0.03}
 """Relative standard deviation that a measured figure is taken to have: two runs of one configuration differed by 2 %."""
@@ -77,7 +78,7 @@ class Problem:
         calibrations = [self.calibration(list(z)) for z in draws]
         chosen = [i for i in range(len(self.cases)) if only is None or i in only]
         jobs = [
-            lambda c=self.cases[i], n=n, calibration=calibration: sample(_with(c, calibration), 1 + n, None, batch=c.batch)
+            lambda c=self.cases[i], n=n, calibration=calibration: sample(_with(c, calibration), 1 + n, Draw(), batch=c.batch)
             for calibration in calibrations
             for i in chosen
             for n in range(self.seeds)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from cuzk.accuracy.scenarios import Case
-from cuzk.analysis.bands import OUTSIDE_ERROR, Band, band, widened
+from cuzk.analysis.bands import ORDERS, OUTSIDE_ERROR, RACE_ERROR, Band, band, widened
+from cuzk.analysis.draws import draws
 from cuzk.analysis.sweeps import in_parallel
 from cuzk.errors import InputError
 from cuzk.model.calibration import Calibration
@@ -18,10 +19,8 @@ from cuzk.sim.options import Options
 from cuzk.sim.run import run_program
 
 GIB = 1 << 30
-ORDERS = 20
-"""Legal orders of events that a verdict looks at, beside the seeds."""
-RACE_ERROR = 0.1
 DURATIONS = ("s_per_proof", "steady_s_per_proof", "prove_s")
+METRICS = (*DURATIONS, "peak_ram_gib")
 
 
 @dataclass(frozen=True)
@@ -49,15 +48,13 @@ class Prediction:
     """Why it cannot be simulated; then there are no bands."""
 
 
-def sample(
-    scenario: Scenario, seed: int, errors: int | None, extra_error: float = 0.0, batch: int = 1, order: int | None = None
-) -> Sample:
+def sample(scenario: Scenario, seed: int, draw: Draw, batch: int = 1, order: int | None = None) -> Sample:
     """One run, as if there were RAM enough; it is out of memory if its peak exceeds what there is.
 
     `order`: seed of another legal order of what happens at one instant.
     """
     program = bind(scenario)
-    result = run_program(program, seed, Options(unlimited_ram=True, draw=Draw(errors, extra_error), shuffle=order))
+    result = run_program(program, seed, Options(unlimited_ram=True, draw=draw, shuffle=order))
     oom = "vram" if result.oom else "ram" if result.peak_ram_bytes > program.pools["ram"] else "none"
 
     def a_proof(batch_s: float | None) -> float | None:
@@ -70,9 +67,16 @@ def sample(
 def predict(
     cases: Sequence[Case], seeds: int, *, processes: int | None = None, progress: Callable[[str], None] | None = None
 ) -> list[Prediction]:
-    """One prediction a case. The first seed is the plain run; the others draw the costs within their errors."""
+    """One prediction a case. Runs whose laws err alone give the middle; runs in which the paces of all steps of a kind err
+    together give the band and how likely memory runs out. The first run of both is the plain one.
+    """
     outside = [_outside(case.scenario) for case in cases]
-    jobs = [partial(_nth, case, n, bool(far)) for case, far in zip(cases, outside, strict=True) for n in range(seeds)]
+    jobs: list[Callable[[], Sample | str]] = []
+    for case, far in zip(cases, outside, strict=True):
+        extra, seed = OUTSIDE_ERROR if far else 0.0, case.scenario.seed
+        alone = [Draw(), *(Draw(seed + n, extra) for n in range(1, seeds))]
+        shared = draws(case.scenario.calibration, seed, seeds, extra)
+        jobs += [partial(_nth, case, n, draw) for drawn in (alone, shared) for n, draw in enumerate(drawn)]
     judged = [i for i, case in enumerate(cases) if "oom" in case.point.metrics]
     races = [partial(_race, cases[i].scenario, 1 + k) for i in judged for k in range(ORDERS)]
     if progress:
@@ -82,7 +86,7 @@ def predict(
     words = [str(word) for word in found[len(jobs) :]]
     lost = {i: words[n * ORDERS : (n + 1) * ORDERS] for n, i in enumerate(judged)}
     return [
-        _of(found[i * seeds : (i + 1) * seeds], lost.get(i, []), tuple(outside[i]), case.scenario.calibration)
+        _of(found[2 * i * seeds : 2 * (i + 1) * seeds], lost.get(i, []), tuple(outside[i]), case.scenario.calibration)
         for i, case in enumerate(cases)
     ]
 
@@ -90,15 +94,14 @@ def predict(
 def _race(scenario: Scenario, k: int) -> str:
     """The verdict in another legal order, with step times that nobody knows better than by a tenth: a race may go either way."""
     try:
-        return sample(scenario, k, k, RACE_ERROR, order=k).oom
+        return sample(scenario, k, Draw(k, RACE_ERROR), order=k).oom
     except InputError:
         return "none"
 
 
-def _nth(case: Case, n: int, far: bool) -> Sample | str:
-    seed = case.scenario.seed + n
+def _nth(case: Case, n: int, draw: Draw) -> Sample | str:
     try:
-        return sample(case.scenario, seed, seed if n else None, OUTSIDE_ERROR if far and n else 0.0, case.batch)
+        return sample(case.scenario, case.scenario.seed + n, draw, case.batch)
     except InputError as error:
         return str(error)
 
@@ -115,11 +118,22 @@ def _of(
     if faults:
         return Prediction({}, "none", 0.0, outside, faults[0])
     samples = [s for s in found if isinstance(s, Sample)]
-    words = [s.oom for s in samples]
-    bands = {m: banded([getattr(s, m) for s in samples], m, calibration) for m in (*DURATIONS, "peak_ram_gib")}
+    half = len(samples) // 2
+    alone, shared = samples[:half], samples[half:]
+    words = [s.oom for s in alone]
+    bands = {m: _around([getattr(s, m) for s in alone], [getattr(s, m) for s in shared], m, calibration) for m in METRICS}
     # a peak of RAM is a level, and most runs say how high it is; VRAM runs out in a race, which a long run loses if any does
     most = "vram" if "vram" in (*words, *orders) else max(("none", "ram"), key=words.count)
-    return Prediction(bands, most, 1.0 - words.count("none") / len(words), outside)
+    return Prediction(bands, most, 1.0 - [s.oom for s in shared].count("none") / len(shared), outside)
+
+
+def _around(
+    alone: Sequence[float | None], shared: Sequence[float | None], metric: str, calibration: Calibration | None
+) -> Band | None:
+    """The middle of the runs whose laws err alone, within the percentiles of those whose paces err together."""
+    middle = band(alone)
+    wide = band(shared if metric in DURATIONS else widened(shared, metric, calibration))
+    return Band(min(middle.p50, wide.p5), middle.p50, max(middle.p50, wide.p95)) if middle and wide else None
 
 
 def banded(values: Sequence[float | None], metric: str, calibration: Calibration | None) -> Band | None:

@@ -10,16 +10,22 @@ from functools import partial
 from statistics import NormalDist
 from typing import Any
 
+from cuzk.analysis.draws import draws
 from cuzk.analysis.sweeps import Progress, bare, in_parallel
 from cuzk.model.calibration import Calibration
 from cuzk.model.scenario import Scenario
-from cuzk.pipeline.program import bind
+from cuzk.pipeline.program import Program, bind
 from cuzk.sim.costs import Draw
 from cuzk.sim.options import Options
 from cuzk.sim.result import SimResult, Verdict
 from cuzk.sim.run import run_program
 
 PACES = ("s_per_proof", "steady_s_per_proof", "prove_s")
+ORDERS = 20
+"""Legal orders of events that a verdict on VRAM looks at, beside the seeds."""
+RACE_ERROR = 0.1
+RACES_FROM = 0.6
+"""Share of a GPU's memory from which on they are looked at."""
 OUTSIDE_ERROR = 0.05
 """Further relative error of every cost law outside the calibrated range."""
 
@@ -102,22 +108,40 @@ def uncertainty(scenario: Scenario, seeds: int = 20, *, processes: int | None = 
     names = {k: v for k, v in program.names(scenario.circuit).items() if isinstance(v, (int, float))}
     outside = bool(scenario.calibration and scenario.calibration.outside(names))
 
+    limit, calibration = program.pools["ram"], scenario.calibration
+    drawn = draws(calibration, scenario.seed, seeds, OUTSIDE_ERROR if outside else 0.0)
+
     def job(number: int) -> SimResult:
-        drawn = scenario.seed + number if number else None
-        extra = OUTSIDE_ERROR if outside and number else 0.0
-        options = Options(unlimited_ram=True, draw=Draw(drawn, extra))
+        options = Options(unlimited_ram=True, draw=drawn[number])
         return bare(run_program(program, scenario.seed + number, options))
 
     runs = in_parallel([partial(job, n) for n in range(seeds)], processes, progress)
-    limit, calibration = program.pools["ram"], scenario.calibration
     values: dict[str, list[float | None]] = {pool: [run.peaks[pool].resident_bytes for run in runs] for pool in runs[0].peaks}
     values["ram"] = widened(values["ram"], "peak_ram_gib", calibration)
     bad = [run for run, peak in zip(runs, values["ram"], strict=True) if run.verdict == "oom" or (peak or 0) > limit]
     p_oom = len(bad) / len(runs)
     verdict, reason = _verdict(p_oom, len(runs), bad)
-    paces = {name: band(widened([getattr(run, name) for run in runs], name, calibration)) for name in PACES}
+    if verdict == "fits" and seeds > 1 and _close(runs[0]):
+        lost = sum(in_parallel([partial(race_lost, program, 1 + k) for k in range(ORDERS)], processes))
+        if lost:
+            p_oom, verdict = lost / ORDERS, "risky"
+            reason = f"VRAM runs out in {lost} of {ORDERS} orders of events"
+    paces = {name: band([getattr(run, name) for run in runs]) for name in PACES}
     peaks = {pool: found for pool, levels in values.items() if (found := band(levels))}
     return Uncertainty(len(runs), peaks=peaks, p_oom=p_oom, verdict=verdict, reason=reason, **paces)
+
+
+def _close(plain: SimResult) -> bool:
+    """Whether some GPU is full enough that workers can come into each other's way."""
+    return any(
+        peak.resident_bytes > RACES_FROM * peak.capacity_bytes for pool, peak in plain.peaks.items() if pool.startswith("vram")
+    )
+
+
+def race_lost(program: Program, k: int) -> bool:
+    """Whether VRAM runs out in another legal order, with step times that nobody knows better than by a tenth."""
+    options = Options(unlimited_ram=True, draw=Draw(k, RACE_ERROR), shuffle=k)
+    return run_program(program, k, options).oom is not None
 
 
 def _verdict(p_oom: float, n: int, bad: list[SimResult]) -> tuple[Verdict, str]:

@@ -11,6 +11,10 @@ from cuzk.pipeline import ops
 from cuzk.pipeline.prices import Price
 from cuzk.sim.rates import Cost, Group, Ramp, SlowdownClass
 
+GPU_PATH = frozenset(("gpu_sync", "gpu_overhead", "prep_msm", "device_free", "prestage_setup"))
+"""Steps of a GPU worker's turn that run on the host."""
+SYNTHESIS = frozenset(("witness", "matvec", "synthesis"))
+
 
 @dataclass(frozen=True, slots=True)
 class Draw:
@@ -20,6 +24,10 @@ class Draw:
     """None: as they are stated."""
     extra_error: float = 0.0
     """Relative error of every cost law beside its stated one."""
+    gpu_pace: float = 1.0
+    """Factor on the time of every step of the GPU's path: what is wrong with one of them is wrong with all."""
+    synthesis_pace: float = 1.0
+    """The same on witness, matvec and synthesis."""
 
 
 class Costs:
@@ -66,11 +74,17 @@ class Costs:
         else:
             cls = self._class("cores", 0.0, 1.0, price.dram)
         name, jitter = op.name if isinstance(op, ops.Run) else "copy", self._place.get(price.law)
-        seconds = max(0.0, price.seconds * self._drawn(price, "seconds"))
+        seconds = max(0.0, price.seconds * self._drawn(price, "seconds") * self._pace(price))
         if self._replayed:
             return Cost(name, self._class("replay", 1.0, 1.0, 0.0), seconds, 0.0, 0.0, 0.0, device, jitter)
         demand = price.demand * self._drawn(price, "dram_demand")
         return Cost(name, cls, seconds, demand, price.cores, load, device, jitter)
+
+    def _pace(self, price: Price) -> float:
+        """The error that the step shares with its kind: a pile-up integrates the difference of the two paces."""
+        if price.gpu > 0.0 or price.law in GPU_PATH:
+            return self._draw.gpu_pace
+        return self._draw.synthesis_pace if price.law in SYNTHESIS else 1.0
 
     def _drawn(self, price: Price, field: str) -> float:
         """A factor for one figure within its standard error, the same throughout a run."""

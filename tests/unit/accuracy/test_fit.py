@@ -21,6 +21,7 @@ from cuzk.errors import InputError, ScenarioError
 from cuzk.model.calibration import Calibration
 from cuzk.model.scenario import load_part, load_scenario
 from cuzk.sim import simulate
+from cuzk.sim.costs import Draw
 from cuzk.trace.jsonl import write_trace
 
 RECIPE = """fit:
@@ -49,7 +50,7 @@ def test_a_fit_finds_the_parameter_that_made_the_points(tmp_path: Path, recipe: 
     truth = known.calibration({"hold_sync_s": 0.8, "witness_cores": 5.0})
     file = tmp_path / "points.yaml"
     file.write_text(POINTS.format(x=1.0, y=1.0), encoding="utf-8")
-    made = [sample(case(p, truth, {}).scenario, 1, None).prove_s for p in read_points(file).points]
+    made = [sample(case(p, truth, {}).scenario, 1, Draw()).prove_s for p in read_points(file).points]
     file.write_text(POINTS.format(x=made[0], y=made[1]), encoding="utf-8")
     task = problem(read_points(file), known, processes=1)
     found = fit(task, rounds=5)
