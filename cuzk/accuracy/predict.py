@@ -130,10 +130,12 @@ def _of(
 def _around(
     alone: Sequence[float | None], shared: Sequence[float | None], metric: str, calibration: Calibration | None
 ) -> Band | None:
-    """The middle of the runs whose laws err alone, within the percentiles of those whose paces err together."""
+    """The middle of the runs whose laws err alone, with the width of those whose paces err together."""
     middle = band(alone)
     wide = band(shared if metric in DURATIONS else widened(shared, metric, calibration))
-    return Band(min(middle.p50, wide.p5), middle.p50, max(middle.p50, wide.p95)) if middle and wide else None
+    if middle is None or wide is None or wide.p50 <= 0:
+        return middle
+    return Band(middle.p50 * wide.p5 / wide.p50, middle.p50, middle.p50 * wide.p95 / wide.p50)
 
 
 def banded(values: Sequence[float | None], metric: str, calibration: Calibration | None) -> Band | None:
