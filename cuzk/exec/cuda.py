@@ -72,11 +72,11 @@ class CudaProver(CpuDevice):
     # -- before there is one -----------------------------------------------------------------------------
 
     @classmethod
-    def suit(cls, scenario: Scenario, facts: dict[str, Any], complete: bool) -> tuple[Scenario, Scenario | None]:
+    def suit(cls, scenario: Scenario, facts: dict[str, Any]) -> tuple[Scenario, Scenario | None]:
         """The scenario with the VRAM that this process can have of its GPUs, what others hold off; and, where its policy leaves
         open where work and data are, the same with what fits (None: the policy has chosen, or nothing of ours fits).
 
-        `facts`: options that follow from key and witness. `complete`: the key has the matrices that its quotient needs."""
+        `facts`: options that follow from key and witness."""
         machine = scenario.machine
         cards = tuple(
             card.model_copy(update={"vram": min(card.vram, room)}) if (room := cls.room_bytes(i, card.context)) else card
@@ -84,7 +84,7 @@ class CudaProver(CpuDevice):
         )
         scenario = scenario.model_copy(update={"machine": machine.model_copy(update={"gpus": cards})})
         given = scenario.pipeline
-        if not complete or not isinstance(given, str) or given not in PRESETS:
+        if not isinstance(given, str) or given not in PRESETS:
             return scenario, None
         asked = scenario.with_policy(**facts).model_copy(update={"pipeline": "own"})
         suited = fitted(asked)

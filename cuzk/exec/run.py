@@ -278,7 +278,6 @@ def bind_key(scenario: Scenario, key: Any, given: Assignments | list[Any], provi
     from cuzk.exec.cpu import CpuDevice
     from cuzk.groth16.assignments import Ready
     from cuzk.groth16.prover.blinding import Blinding
-    from cuzk.groth16.prover.quotient import NEEDS_C
     from cuzk.groth16.template.bits import BitWitness
     from cuzk.groth16.template.system import TemplateSystem
 
@@ -299,8 +298,7 @@ def bind_key(scenario: Scenario, key: Any, given: Assignments | list[Any], provi
     scenario = scenario.model_copy(update={"circuit": circuit})
     suited = None
     if (suit := getattr(make_device, "suit", None)) is not None:
-        complete = matrices == "template" or not NEEDS_C[quotient] or key.system.has_c
-        scenario, suited = suit(scenario, facts, complete)
+        scenario, suited = suit(scenario, facts)
     scenario = suited or own_pipeline(scenario).with_policy(**facts)
     if ram_cap_bytes is not None:
         scenario = with_ram_cap(scenario, ram_cap_bytes)

@@ -11,7 +11,7 @@ import numpy as np
 
 from cuzk.errors import InputError, OutOfMemoryError
 from cuzk.gpu.arena import aligned
-from cuzk.gpu.matvec import FR_BYTES, BitWitness, TemplateWitness
+from cuzk.gpu.matvec import FR_BYTES, BitWitness, TemplateWitness, multiply_elements
 from cuzk.gpu.scan import ScanPlan, scan
 from cuzk.gpu.split import RowSplit, SplitPlan, bitmap_words, capacity_within, flatten_bits, split
 from cuzk.groth16.gpu.proving_gpu import QUERIES, ProvingGpu
@@ -52,6 +52,9 @@ def multiply(gpu: ProvingGpu, key: ProvingKey, witness: Any, d_w: Any, targets: 
     """Enqueues the rows of A, B (and C) onto the domain, zeros behind them; one address a matrix."""
     domain, stream, matrices = key.domain, gpu.stream(), list(gpu.matrices.values())
     for number, out in enumerate(targets):
+        if gpu.template is None and number >= len(matrices):
+            multiply_elements(gpu.device, targets[0], targets[1], domain, out, stream, mont=False)
+            continue
         rows = int(gpu.template.template.n_rows) if gpu.template is not None else matrices[number].rows
         if rows > domain:
             raise InputError(f"{key.path}: {rows} rows do not fit the key's domain of {domain}")
