@@ -138,10 +138,10 @@ def _warnings(program: Program) -> list[str]:
         warnings.append(f"'{calibration.name}' was made for {', '.join(calibration.phases)}, not for {phase}")
     if calibration.machine != scenario.machine.name:
         warnings.append(f"'{calibration.name}' was measured on {calibration.machine}, not on {scenario.machine.name}")
-    return warnings + list(dict.fromkeys(_unmeasured(program)))
+    return warnings + list(dict.fromkeys(unmeasured(program)))
 
 
-def _unmeasured(program: Program) -> Iterator[str]:
+def unmeasured(program: Program) -> Iterator[str]:
     """The prices that are not measured."""
     for worker in program.pipeline.workers:
         for op in every_op(program.code(worker, program.scenario.circuit.name)):
