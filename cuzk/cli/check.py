@@ -31,6 +31,7 @@ def run(args: argparse.Namespace) -> int:
         pools = {
             b.pool: {
                 "at_most_bytes": b.at_most_bytes,
+                "settled_bytes": b.settled_bytes,
                 "needs_bytes": b.needs_bytes,
                 "capacity_bytes": b.capacity_bytes,
                 "verdict": b.verdict,
@@ -45,7 +46,12 @@ def run(args: argparse.Namespace) -> int:
         for bound in most:
             most_gib, limit_gib = fmt_gib(bound.at_most_bytes), fmt_gib(bound.capacity_bytes)
             needs = f", {fmt_gib(bound.needs_bytes)} needed at least" if bound.verdict == "cannot fit" else ""
-            print(f"{bound.pool}: at most {most_gib} of {limit_gib}: {bound.verdict}{needs} ({bound.why})")
+            lag = (
+                f", {fmt_gib(bound.settled_bytes)} if what is out is given back at once"
+                if bound.settled_bytes < bound.at_most_bytes
+                else ""
+            )
+            print(f"{bound.pool}: at most {most_gib} of {limit_gib}{lag}: {bound.verdict}{needs} ({bound.why})")
         if not rows:
             print(f"{program.pipeline.name}: no faults found")
     if failed:

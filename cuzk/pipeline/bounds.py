@@ -1,12 +1,17 @@
-"""The most that a pool can hold under any legal order, from the step lists alone.
+"""The most that a pool can hold under any legal order, from the bound steps alone.
 
 A set that holds a permit or a lock is one of few; one that holds neither can be any of the j × partitions in flight. So the
 bound of a pool is: for each stage (a stretch of steps under the same claims), the number of sets that can be in it times
-what a set holds there; sets go to the stages where they hold most, as far as the claims allow.
+the bytes that a set holds there; sets go to the stages where they hold most, as far as the claims allow.
+
+A set that is out no longer counts for j, and may still hold memory: its deallocation can lag behind. If nothing bounds how many
+do (no limit, no worker of a pool), only the workload does. So there are two figures: `settled_bytes`, if what is out is given
+back before another set takes its place, and `at_most_bytes`, whatever happens.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from cuzk.pipeline import ops
@@ -18,6 +23,7 @@ from cuzk.pipeline.program import Program
 class Bound:
     pool: str
     at_most_bytes: int
+    settled_bytes: int
     capacity_bytes: int
     why: str
     needs_bytes: int
@@ -28,6 +34,8 @@ class Bound:
         """Whether the pool can hold it, in words."""
         if self.at_most_bytes <= self.capacity_bytes:
             return "always fits"
+        if self.settled_bytes <= self.capacity_bytes:
+            return "fits unless deallocation lags"
         return "cannot fit" if self.needs_bytes > self.capacity_bytes else "may not fit"
 
 
@@ -38,6 +46,8 @@ class _Stage:
     claims: frozenset[str]
     worker: str
     nbytes: int
+    out: bool
+    """Its proof is out: it no longer counts for j."""
 
 
 def bounds(program: Program) -> list[Bound]:
@@ -48,30 +58,60 @@ def bounds(program: Program) -> list[Bound]:
 def _bound(program: Program, pool: str, capacity: int) -> Bound:
     parts = {"ram": {"ram", "pinned"}}.get(pool, {pool})
     residents = sum(resident.nbytes for resident in program.residents if resident.pool in parts)
-    circuit = program.largest
+    if pool == "ram" and program.scenario.calibration is not None:
+        residents += program.scenario.calibration.memory.process_ram
     stages = _Walk(program, pool, parts).stages()
-    left = (program.policy.j or 1) * (1 if program.whole else circuit.partitions)
-    units = _units(program)
-    total, used = residents, dict.fromkeys(units, 0)
-    notes: list[str] = []
-    for stage in sorted(stages, key=lambda s: -s.nbytes):
-        room = min([most - used[name] for name, most in units.items() if name in stage.claims], default=left)
-        count = max(0, min(room, left))
-        if count and stage.nbytes:
-            total += count * stage.nbytes
-            left -= count
-            for name in stage.claims & used.keys():
-                used[name] += count
-            notes.append(f"{count} × {stage.nbytes / 2**30:.1f} GiB in {stage.worker}")
+    open_stages = [stage for stage in stages if not stage.out]
+    a_proof = 1 if program.whole else program.largest.partitions
+    everything = program.scenario.workload.proofs * a_proof
+    in_flight = min(everything, (program.in_flight or program.scenario.workload.proofs) * a_proof)
+    settled, _ = _fill(program, open_stages, in_flight, 0)
+    most, notes = _fill(program, stages, in_flight, everything)
     why = " + ".join([f"{residents / 2**30:.1f} GiB resident", *notes])
     alone = max((stage.nbytes for stage in _Walk(program, pool, parts, slow_only=True).stages()), default=0)
-    return Bound(pool, total, capacity, why, residents + alone)
+    return Bound(pool, residents + most, residents + settled, capacity, why, residents + alone)
+
+
+def _fill(program: Program, stages: list[_Stage], in_flight: int, out: int) -> tuple[int, list[str]]:
+    """The most bytes of `in_flight` sets that are not out and `out` that may be, and where they are.
+
+    A linear program: as many sets in each stage as its claims and j allow, most bytes. Fractions of sets only make it larger.
+    """
+    best: dict[tuple[frozenset[str], bool], _Stage] = {}
+    units = _units(program)
+    for stage in stages:
+        key = (frozenset(stage.claims & units.keys()), stage.out)
+        if stage.nbytes and (key not in best or stage.nbytes > best[key].nbytes):
+            best[key] = stage
+    if not best:
+        return 0, []
+    counts = _most(list(best), [stage.nbytes for stage in best.values()], units, in_flight, out)
+    total, notes = 0.0, []
+    for stage, count in sorted(zip(best.values(), counts, strict=True), key=lambda row: -row[0].nbytes):
+        if count > 1e-6:
+            total += count * stage.nbytes
+            notes.append(f"{count:g} × {stage.nbytes / 2**30:.1f} GiB in {stage.worker}{', out already' if stage.out else ''}")
+    return math.ceil(total * (1 + 1e-12)), notes
+
+
+def _most(
+    kinds: list[tuple[frozenset[str], bool]], nbytes: list[int], units: dict[str, int], in_flight: int, out: int
+) -> list[float]:
+    """Sets in each kind of stage at the most bytes."""
+    from scipy.optimize import linprog
+
+    names = sorted({name for claims, _ in kinds for name in claims})
+    rows = [[float(name in claims) for claims, _ in kinds] for name in names]
+    rows += [[float(not is_out) for _, is_out in kinds], [float(is_out) for _, is_out in kinds]]
+    limits = [*(units[name] for name in names), in_flight, out]
+    found = linprog([-n / 2**30 for n in nbytes], A_ub=rows, b_ub=limits, method="highs")
+    return [round(float(count), 9) for count in found.x]
 
 
 def _units(program: Program) -> dict[str, int]:
     """The sets that can hold each claim (of one GPU) at once; `worker NAME`: sets in the hands of a pool worker."""
     units = dict.fromkeys(program.pipeline.locks, 1)
-    units |= {name: count for name, (count, _) in program.permits.items() if name in program.pipeline.permits}
+    units |= {name: count for name, (count, _) in program.permits.items()}
     units |= {f"worker {name}": count for name, count in program.pool_workers.items()}
     units |= {f"channel {name}": capacity for name, capacity in program.channels.items() if capacity is not None}
     return units
@@ -89,12 +129,16 @@ class _Walk(ops.Visitor[None]):
         self.out: list[_Stage] = []
         self.depth = 0
         self.slow_only = slow_only
+        self.is_out = False
+        self.beside: dict[str, int] = {}
+        """Bytes that spawned workers which are not joined yet may hold beside what they leave: they run at their own pace."""
         self.name = ""
         self.behind: tuple[ops.Op, ...] = ()
         """Steps of this worker behind the one that is visited."""
 
     def stages(self) -> list[_Stage]:
         for name in self.program.starts:
+            self.is_out, self.beside = False, {}
             self.worker(name)
         return self.out
 
@@ -113,7 +157,9 @@ class _Walk(ops.Visitor[None]):
             self.note()
 
     def note(self, where: str = "") -> None:
-        self.out.append(_Stage(frozenset(self.claims), where or self.name, sum(self.live.values())))
+        self.out.append(
+            _Stage(frozenset(self.claims), where or self.name, sum(self.live.values()) + sum(self.beside.values()), self.is_out)
+        )
 
     def put(self, op: ops.Put) -> None:
         """A set at a channel: waiting for room (its claims still held), lying in it, then in the hands of a taker."""
@@ -162,8 +208,17 @@ class _Walk(ops.Visitor[None]):
     def spawn(self, op: ops.Spawn) -> None:
         mine = {claim for claim in self.claims if op.moves and claim.startswith("worker ")}
         self.claims -= mine
+        limited = self.program.pipeline.workers[op.worker].limit is not None
+        if limited:
+            self.note(f"{op.worker}, waiting to begin")
+            self.claims.add(f"limit:{op.worker}")
+        first = len(self.out)
         self.worker(op.worker)
+        self.claims.discard(f"limit:{op.worker}")
         self.claims |= mine
+        most = max((stage.nbytes for stage in self.out[first:]), default=0)
+        left = sum(self.live.values()) + sum(self.beside.values())
+        self.beside[op.handle or op.worker] = max(0, most - left)
 
     def get(self, op: ops.Get) -> None:
         pass
@@ -187,7 +242,7 @@ class _Walk(ops.Visitor[None]):
         pass
 
     def join(self, op: ops.Join) -> None:
-        pass
+        self.beside.pop(op.handle, None)
 
     def complete(self, op: ops.Complete) -> None:
-        pass
+        self.is_out = True
