@@ -87,14 +87,15 @@ def prove(key: Key, source: C1, *, owner: Owner | None = None, checked: bool = F
           device: str | None = None, quotient: str | None = None, threads: int | None = None,
           progress: Callable[[str], None] | None = None) -> SectorProof: ...  # fmt: skip
 @overload
-def prove(key: Key, source: PathName, *, blinding: Blinding | None = None, quotient: str | None = None,
-          threads: int | None = None) -> Proved: ...  # fmt: skip
+def prove(key: Key, source: PathName, *, device: str | None = None, blinding: Blinding | None = None,
+          quotient: str | None = None, threads: int | None = None) -> Proved: ...  # fmt: skip
 def prove(
     key: Key, source: C1 | PathName, *, owner: Owner | None = None, checked: bool = False, attempts: int | None = None,
     device: str | None = None, blinding: Blinding | None = None, quotient: str | None = None, threads: int | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> SectorProof | Proved:  # fmt: skip
-    """The proofs of a C1 output's partitions, in order, or one proof of a witness (.wtns, .cwit); verified.
+    """The proofs of a C1 output's partitions, in order, or one proof of a witness (.wtns, .cwit; on a GPU with `device`:
+    `cuda`); verified.
 
     A C1 output is checked first unless it is `checked`; `owner`: whose sector it must be. A partition that does not verify is
     proved again, `attempts` times in all. `device`: `cpu` or `cuda`, partitions side by side through the pipeline of this
@@ -108,6 +109,12 @@ def prove(
 
     if isinstance(source, (str, PathLike)):
         witness = open_witness(source)(key.proving_key)
+        if device == "cuda":
+            from cuzk.exec.one import prove_on_gpu
+
+            return prove_on_gpu(
+                key.proving_key, witness, lambda: this_machine(threads), quotient=quotient, blinding=blinding, threads=threads
+            )
         return prove_one(key.proving_key, witness, quotient, blinding, threads)
     from cuzk.porep.job import ATTEMPTS, prove_c1
 
@@ -124,6 +131,14 @@ def prove(
         source, key.proving_key, key.circuit, owner=owner, checked=checked, attempts=attempts or ATTEMPTS, threads=threads,
         quotient=quotient, progress=progress or (lambda _: None),
     )  # fmt: skip
+
+
+def this_machine(threads: int | None) -> Scenario:
+    """This host with its GPUs, as a scenario of our own pipeline."""
+    from cuzk.service.config import GIB, Settings
+    from cuzk.service.standard import host_scenario
+
+    return host_scenario(Settings(margin_bytes=GIB, threads=threads), "cuda")
 
 
 def verify(

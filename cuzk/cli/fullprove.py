@@ -33,6 +33,12 @@ def run(args: argparse.Namespace) -> int:
         values = Calculator(args.wasm).witness(read_input(args.input), args.input)
         if len(values) != key.n_wires:
             raise InputError(f"{args.wasm}: makes {len(values)} values, the circuit of {args.key} has {key.n_wires} wires")
+        if args.device == "cuda":
+            from cuzk.api import this_machine
+            from cuzk.exec.one import prove_on_gpu
+
+            where = {"quotient": args.quotient, "blinding": blinding, "threads": args.threads}
+            return prove_on_gpu(key, values, lambda: this_machine(args.threads), **where)
         return prove_one(key, values, args.quotient, blinding, args.threads)
 
     return prove.run_with(args, (args.key, args.wasm, args.input, args.r1cs), make)

@@ -36,6 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--r1cs", metavar="R1CS", help="the circuit, .r1cs, .pce or template: needed for .params; names a failing constraint"
     )
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where to prove: the host, or its first GPU")
     parser.add_argument("--threads", type=int, metavar="N", help="threads (default: all cores)")
     parser.add_argument(
         "--insecure-seed",
@@ -50,7 +51,9 @@ def run(args: argparse.Namespace) -> int:
     def make(opened: api.Key, blinding: Blinding) -> Proved:
         from cuzk import api
 
-        return api.prove(opened, args.witness, blinding=blinding, quotient=args.quotient, threads=args.threads)
+        return api.prove(
+            opened, args.witness, blinding=blinding, device=args.device, quotient=args.quotient, threads=args.threads
+        )
 
     from cuzk.groth16.load import open_witness
 

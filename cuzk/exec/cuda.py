@@ -62,7 +62,7 @@ class CudaProver(CpuDevice):
     def __init__(self, *args: Any, open_gpu: Callable[[int], Any] | None = None, **kwargs: Any) -> None:
         """Arguments are those of CpuDevice; `open_gpu` makes the device of an index (tests put an emulation there)."""
         super().__init__(*args, **kwargs)
-        self._open_gpu = open_gpu or _cuda_device
+        self._open_gpu = open_gpu or open_cuda
         self._gpus: list[ProvingGpu] = []
         self._turn_s: float | None = None
         self._lists: dict[str, Any] = {}
@@ -368,7 +368,8 @@ def _modules(program: Program) -> list[str]:
     return names
 
 
-def _cuda_device(index: int) -> Any:
+def open_cuda(index: int) -> Any:
+    """The GPU of an index. Raises HardwareMissing."""
     from cuzk.gpu.device import CudaDevice
 
     return CudaDevice(index)

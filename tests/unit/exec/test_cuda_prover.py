@@ -192,14 +192,14 @@ def test_a_key_that_passes_by(kernels, tmp_path, template, srs):
 
 @pytest.mark.slow
 def test_the_same_blinding_gives_the_same_bytes_wherever_the_key_lies(kernels, tmp_path, template):
-    from cuzk.exec.run import Proving, bind, prove_with
+    from cuzk.exec.run import Proving, bind_key, prove_with
     from cuzk.groth16.load import load_key
 
     made = {}
     for srs in ("vram", "pinned", "split", "mmap"):
         scenario = scenario_of(tmp_path, "phase12", ALL_ON_GPU.replace("srs: vram", f"srs: {srs}"), vram="60MiB")
         proving = Proving(template[0], (), threads=2, insecure_seed=7)
-        bound = bind(scenario, load_key(template[0]), [template[1]], proving, idle_bytes=0, make_device=device_of(kernels)[1])
+        bound = bind_key(scenario, load_key(template[0]), [template[1]], proving, idle_bytes=0, make_device=device_of(kernels)[1])
         result = prove_with(bound, tmp_path / srs)
         assert result.exit_code == 0, result.error
         made[srs] = (tmp_path / srs / "proof-000.bin").read_bytes()
@@ -211,13 +211,13 @@ def test_the_same_blinding_gives_the_same_bytes_wherever_the_key_lies(kernels, t
 def test_a_copy_that_fails_fails_its_proof_and_leaves_nothing(kernels, tmp_path, template, fails_at):
     """The key passes by, and the copy with that number (of the witness, of the key, of a sum) is refused."""
     from cuzk.exec.cuda import CudaProver
-    from cuzk.exec.run import Proving, bind, prove_with
+    from cuzk.exec.run import Proving, bind_key, prove_with
     from cuzk.gpu.faults import CudaError
     from cuzk.groth16.load import load_key
 
     gpu = QueuedDevice(kernels, fails_at, fails_at=fails_at, fault=CudaError("a test"))
     scenario = scenario_of(tmp_path, "phase12", ALL_ON_GPU.replace("srs: vram", "srs: pinned"), vram="60MiB")
-    bound = bind(scenario, load_key(template[0]), [template[1]], Proving(template[0], (), threads=2), idle_bytes=0,
+    bound = bind_key(scenario, load_key(template[0]), [template[1]], Proving(template[0], (), threads=2), idle_bytes=0,
                  make_device=lambda *args: CudaProver(*args, open_gpu=lambda index: gpu))  # fmt: skip
     result = prove_with(bound, tmp_path / "out")
     assert (result.exit_code == 0) == (gpu.copies < fails_at)
