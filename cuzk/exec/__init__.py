@@ -8,6 +8,7 @@ device.py       the protocol of a device; streams of host threads
 null.py         a device without work: touches the memory, takes the time; shared_time.py: how pretended work shares it
 cpu.py          a device that proves, by the host library
 cuda.py         a device that proves, on GPUs
+one.py          one proof on this machine's GPU
 touching.py     pages that become resident while a step fills them
 host.py         memory that this process may take
 sampler.py      resident memory, as the operating system sees it
