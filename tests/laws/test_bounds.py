@@ -21,7 +21,7 @@ def assert_bounded(program: Program, live: dict[str, int]) -> None:
         assert live[bound.pool] <= bound.at_most_bytes, bound
 
 
-# INV-9
+# INV-22
 @given(scenarios())
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 def test_random_pipelines_stay_below_their_bound(scenario: Scenario) -> None:

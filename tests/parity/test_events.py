@@ -32,7 +32,7 @@ def assert_as_the_program_says(program: Program, events: list[Event]) -> None:
     assert violations(program, events) == []
 
 
-# INV-7
+# INV-23
 @given(phase=st.one_of(PHASES, st.just("own")), policy=POLICIES)
 @SLOW
 def test_both_interpreters_obey_one_grammar(phase: str, policy: dict[str, Any]) -> None:
