@@ -129,27 +129,26 @@ msm(points[:64], scalars[:64], threads=threads)
 open("/proc/self/clear_refs", "w").write("5")  # the peak counts from here
 before = resident("VmRSS")
 msm(points, scalars, threads=threads)
-print(resident("VmHWM") - before, bytes_of(n, threads))
+print(resident("VmHWM") - before, bytes_of(n, threads), bytes_of(n, 1))
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("threads", [1, 24])
 def test_memory_is_as_announced(threads, group):
-    """Peak of resident memory in a process of its own, against msm_bytes."""
+    """Peak of resident memory in a process of its own, against msm_bytes.
+
+    From below by what one thread needs: how many of them work at once is the scheduler's to say."""
     n = 1 << 15 if group.name == "g1" else 1 << 13
     command = [sys.executable, "-c", PEAK, group.name, str(n), str(threads)]
-    for _ in range(6):  # how much is in use at once hangs on how many of the threads get a processor together
-        try:
-            grown, announced = map(int, subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
-        except subprocess.CalledProcessError as e:
-            if "clear_refs" in e.stderr:
-                pytest.skip("the peak of resident memory cannot be reset here")
-            raise
-        assert grown < announced + (4 << 20) + threads * (256 << 10), (grown, announced)  # heaps and stacks of the threads
-        if grown > announced / 2:
-            break
-    assert grown > announced / 2
+    try:
+        printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    except subprocess.CalledProcessError as e:
+        if "clear_refs" in e.stderr:
+            pytest.skip("the peak of resident memory cannot be reset here")
+        raise
+    grown, announced, by_one = map(int, printed.split())
+    assert by_one / 2 < grown < announced + (4 << 20) + threads * (256 << 10)  # heaps and stacks of the threads
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 30, 125])
