@@ -6,8 +6,9 @@ actor.py        one worker: walks its bound steps; claims.py: how it waits its t
 sets.py         a set's real buffers, events and handles
 device.py       the protocol of a device; streams of host threads
 null.py         a device without work: touches the memory, takes the time; shared_time.py: how pretended work shares it
-cpu.py          a device that proves, by the host library
-cuda.py         a device that proves, on GPUs
+proving.py      what a device that proves has: sets, the host's step bodies, the check of each proof
+cpu.py          one that proves by the host library alone
+cuda.py         one that proves on GPUs
 one.py          one proof on this machine's GPU
 touching.py     pages that become resident while a step fills them
 host.py         memory that this process may take

@@ -17,9 +17,8 @@ from typing import Any
 
 from cuzk import native
 from cuzk.errors import DeviceLost, InputError, OutOfMemoryError
-from cuzk.exec.cpu import CpuDevice, SetState
 from cuzk.exec.device import Allocation, Work, timed_ops
-from cuzk.exec.sets import RealSet
+from cuzk.exec.proving import HOST_BODIES, ProvingDevice, Real, SetState
 from cuzk.gpu.locking import LockedMemory, lock_in_place, locked_copy
 from cuzk.gpu.matvec import FR_BYTES
 from cuzk.groth16.gpu import assignment
@@ -36,6 +35,8 @@ from cuzk.pipeline.program import Program
 
 HOST_SOURCES = ("a", "b", "c", "aux")
 """Host vectors that are copied to a device."""
+ON_GPU = ("ntt_h", "msm_h")
+"""Steps that have no body on the host here."""
 PINNED_FROM = 1 << 20
 """Bytes from which on the pages of an array are locked for its copy; smaller ones may share pages with others."""
 OTHERS_FROM = 64 << 20
@@ -44,23 +45,22 @@ TURN_S = 2e-4
 """After this time a thread that computes in Python lets one in that has work to queue on a GPU."""
 
 
-@dataclass
-class _Block:
+@dataclass(frozen=True)
+class _Block(Real):
     """Device memory of one buffer of a set."""
 
-    buffer: str
-    pset: RealSet | None
     memory: Any
 
 
-class CudaProver(CpuDevice):
+class CudaProver(ProvingDevice):
     """Proves with `key` on the GPUs of the scenario's machine, in order of their index."""
 
     name = "cuda"
+    known_steps = (*HOST_BODIES, *ON_GPU)
     in_worker = True
 
     def __init__(self, *args: Any, open_gpu: Callable[[int], Any] | None = None, **kwargs: Any) -> None:
-        """Arguments are those of CpuDevice; `open_gpu` makes the device of an index (tests put an emulation there)."""
+        """Arguments are those of ProvingDevice; `open_gpu` makes the device of an index (tests put an emulation there)."""
         super().__init__(*args, **kwargs)
         self._open_gpu = open_gpu or open_cuda
         self._gpus: list[ProvingGpu] = []
@@ -112,7 +112,9 @@ class CudaProver(CpuDevice):
         self._sums_g2, self._key_lies = facts.at("b_g2_msm") == "gpu", facts.placed("srs")
         self._streams = "key_ring" in program.pipeline.buffers
         for op in timed_ops(program):
-            if isinstance(op, ops.Run) and op.at == "cpu" and op.name in ("ntt_h", "msm_h"):
+            if not isinstance(op, ops.Run) or op.at == "gpu":
+                continue
+            if op.name in ON_GPU or (op.name == "matvec" and op.stream is not None):
                 raise program.error(op.place, f"the cuda device does {op.name} on the GPU (at: gpu)")
         super().open(program)
         if self._whole:
@@ -193,7 +195,7 @@ class CudaProver(CpuDevice):
         memory = gpu.device.allocate(request.nbytes, f"{request.buffer} of {request.pset}", pooled=True)
         state: SetState = request.pset.state
         state.device[request.buffer] = memory
-        return _Block(request.buffer, request.pset, memory)
+        return _Block(request.buffer, request.pool, request.pset, memory)
 
     def free(self, real: Any) -> None:
         if not isinstance(real, _Block):
@@ -203,7 +205,7 @@ class CudaProver(CpuDevice):
             super().free(real)
             return
         if real.pset is not None and real.pset.state is not None:
-            real.pset.state.device.pop(real.buffer, None)
+            real.pset.state.device.pop(real.name, None)
         real.memory.free()
 
     def resident(self) -> dict[str, int]:
@@ -388,7 +390,7 @@ GPU_BODIES: dict[str, Body] = {
     "tail_msm": CudaProver._tail_msm,
     "b_g2_msm": CudaProver._b_g2_msm,
 }
-"""Steps whose work the GPU does where the pipeline says so; all others are the host's (CpuDevice)."""
+"""Steps whose work the GPU does where the pipeline says so; all others are the host's (ProvingDevice)."""
 DRIVER_STEPS = ("pin_pages", "unpin_pages")
 """Work of the GPU's driver, on the host."""
 HOST_SUMS = ("batch_add", "tail_msm", "b_g2_msm")

@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any
 
 from cuzk.errors import CuzkError, Interrupted
-from cuzk.exec.cpu import CpuDevice
 from cuzk.exec.device import Work
 from cuzk.exec.engine import Engine
 from cuzk.exec.live import Fed, FedCore, Feed
+from cuzk.exec.proving import ProvingDevice
 from cuzk.exec.run import Proving, bind_key, refuse_faults
 from cuzk.exec.sampler import Sampler
 from cuzk.groth16.formats.proof import Proof
@@ -49,7 +49,7 @@ class Running:
 class Lane:
     """Made for the first task of a circuit; `prove` may be called from several threads."""
 
-    def __init__(self, loaded: Loaded, scenario: Scenario, make_device: Callable[..., CpuDevice], threads: int | None,
+    def __init__(self, loaded: Loaded, scenario: Scenario, make_device: Callable[..., ProvingDevice], threads: int | None,
                  idle_bytes: int, example: Statement, observe: Observe | None, own_inputs: bool) -> None:  # fmt: skip
         """`example`: the circuit's shares are counted in its values. Raises InputError, HardwareMissing."""
         self.loaded, self._observe, self._own_inputs = loaded, observe, own_inputs

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cuzk.exec.cpu import CpuDevice
+from cuzk.exec.proving import ProvingDevice
 from cuzk.exec.run import Proving, bind_key
 from cuzk.groth16.formats.proof import Proof
 from cuzk.groth16.formats.vk import VerifyingKey
@@ -22,7 +23,7 @@ from cuzk.service.prover import Slot, Task
 from cuzk.trace.event import Event
 
 POLL_S = 0.05
-MakeDevice = Callable[..., CpuDevice]
+MakeDevice = Callable[..., ProvingDevice]
 
 
 class PipelineProver:

@@ -14,6 +14,7 @@ from typing import Any
 from cuzk.errors import DeviceLost, HardwareMissing, OutOfMemoryError
 from cuzk.exec.cpu import CpuDevice
 from cuzk.exec.device import Allocation, Work
+from cuzk.exec.proving import ProvingDevice
 from cuzk.pipeline.program import Program
 
 
@@ -81,5 +82,5 @@ class LosingDevice(CpuDevice):
                 raise MemoryError
 
 
-def losing(folder: Path, fault: Fault) -> Callable[..., CpuDevice]:
+def losing(folder: Path, fault: Fault) -> Callable[..., ProvingDevice]:
     return partial(LosingDevice, str(folder), fault)
