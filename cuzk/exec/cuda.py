@@ -112,9 +112,7 @@ class CudaProver(ProvingDevice):
         self._sums_g2, self._key_lies = facts.at("b_g2_msm") == "gpu", facts.placed("srs")
         self._streams = "key_ring" in program.pipeline.buffers
         for op in timed_ops(program):
-            if not isinstance(op, ops.Run) or op.at == "gpu":
-                continue
-            if op.name in ON_GPU or (op.name == "matvec" and op.stream is not None):
+            if isinstance(op, ops.Run) and op.at == "cpu" and op.name in ON_GPU:
                 raise program.error(op.place, f"the cuda device does {op.name} on the GPU (at: gpu)")
         super().open(program)
         if self._whole:
