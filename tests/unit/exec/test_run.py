@@ -82,7 +82,7 @@ def test_one_bad_witness_of_three_fails_every_proof_that_uses_it(tmp_path: Path,
     assert main(["run", str(PROOFS), "--key", key, *witnesses, *SMALL, "--json"]) == 6
     document = json.loads(capsys.readouterr().out)
     assert document["verdict"] == "failed"
-    assert [row["proof"] for row in document["failures"]] == [0, 1]
+    assert sorted(row["proof"] for row in document["failures"]) == [0, 1]  # they are in the order of time
 
 
 # INV-15
